@@ -1,0 +1,1 @@
+"""The hands: tasks, policies, search, referee, sandbox, backends, and the conductor that joins them."""

@@ -1,0 +1,1 @@
+"""How a policy learns: contrastive exemplars, advantages, GRPO."""

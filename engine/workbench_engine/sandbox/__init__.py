@@ -1,0 +1,1 @@
+"""Untrusted code: bubblewrap, limits, kill, worker pool."""

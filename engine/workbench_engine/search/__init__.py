@@ -1,0 +1,1 @@
+"""Which parents, which islands, what is remembered."""

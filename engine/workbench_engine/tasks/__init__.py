@@ -1,0 +1,1 @@
+"""What is optimised: the task contract, its formats, the bundled tasks."""

@@ -1,0 +1,1 @@
+"""The eyes: Textual screens and widgets that read a Projection and send Commands."""

@@ -1,0 +1,1 @@
+"""The memory: events, the session file, the projection, replay, export."""

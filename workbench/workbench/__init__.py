@@ -1,0 +1,1 @@
+"""The face: command line, app shell, configuration, doctor, reports."""
