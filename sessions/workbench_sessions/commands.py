@@ -74,6 +74,14 @@ class Steer(Command, frozen=True):
     replace: bool = False
 
 
+class UnreadableCommand(Command, frozen=True):
+    """A row that is no command of this version: handed to the engine so that it can refuse it by its id."""
+
+    kind: str
+    body: str
+    problem: str
+
+
 AnyCommand = Accept | Reject | UndoDecision | Pin | Pause | Resume | Stop | SetBudget | SetMode | SubmitSource | Steer
 
 

@@ -126,7 +126,7 @@ class DeviceSeen(Event, frozen=True):
 
 
 class TelemetrySampled(Event, frozen=True):
-    """One reading of a device; what it cannot tell is None. `utilisation` in 0..1, `clock_hz` in Hz, `load` = loadavg."""
+    """One reading of a device; None = it cannot tell. `utilisation` in 0..1, `clock_hz` in Hz, `load` = loadavg."""
 
     device: str
     utilisation: float | None = None
