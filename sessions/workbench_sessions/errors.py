@@ -71,3 +71,10 @@ class EngineBusy(SessionError):
     def __init__(self, path: Path | str, pid: int | None = None) -> None:
         who = f"an engine runs this session (pid {pid})" if pid else "an engine runs this session"
         super().__init__(path, who, "watch it with `workbench attach`, or stop that engine first")
+
+
+class SourceMissing(SessionError):
+    """The session names a text that it does not hold."""
+
+    def __init__(self, path: Path | str, sha256: str) -> None:
+        super().__init__(path, f"it holds no text {sha256[:12]}", "open the session it was exported from")

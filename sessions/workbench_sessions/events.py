@@ -30,7 +30,7 @@ class Budget(Struct, frozen=True):
     money: float | None = None
 
 
-class Origin(Struct, frozen=True):
+class Origin(Struct, frozen=True, gc=False):
     """Who made a candidate: `policy` is "design-space", "random", "best-of-n", "llm", "person", "seed"."""
 
     policy: str
@@ -70,7 +70,7 @@ class HostCard(Struct, frozen=True):
     compiler: str
 
 
-class Exemplar(Struct, frozen=True):
+class Exemplar(Struct, frozen=True, gc=False):
     """One code a proposal was conditioned on: "slow" or "fast" (CUDA-L1 stage 3), with the score shown."""
 
     candidate: str
@@ -78,7 +78,7 @@ class Exemplar(Struct, frozen=True):
     role: str
 
 
-class Check(Struct, frozen=True):
+class Check(Struct, frozen=True, gc=False):
     """One correctness check: `margin` is error / allowed (<= 1 passes); `worst_index` is flat."""
 
     name: str

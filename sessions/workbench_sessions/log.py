@@ -171,6 +171,7 @@ class SessionWriter:
                         self._checkpoints.write(self._connection, self._projection)
                         self._put_summary()
             finally:
+                db.settle(self._connection)
                 self._connection.close()
 
     def __enter__(self) -> SessionWriter:

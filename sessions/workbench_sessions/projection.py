@@ -1,7 +1,8 @@
 """What is: the state every screen reads, a fold of the events.
 
 The structs here are values (frozen); the `Projection` around them is the one mutable accumulator, changed by `fold`
-alone. Live, replay, report and resume all read the same structs.
+alone. Live, replay, report and resume all read the same structs. `gc=False` keeps these hundred thousands of acyclic
+values out of the garbage collector's rounds, which would otherwise stall a screen.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from workbench_sessions.events import (
 )
 
 
-class Finding(Struct, frozen=True):
+class Finding(Struct, frozen=True, gc=False):
     code: str
     severity: Severity
     text: str
     evidence: dict[str, Value] = {}
 
 
-class Candidate(Struct, frozen=True):
+class Candidate(Struct, frozen=True, gc=False):
     """One row of the population. Heavy things (pairs, logs, checks) live in `Details`, fetched by id."""
 
     id: str
@@ -70,7 +71,7 @@ class Candidate(Struct, frozen=True):
     changed_seq: int = 0
 
 
-class Details(Struct, frozen=True):
+class Details(Struct, frozen=True, gc=False):
     """What the detail pane shows of one candidate besides its row."""
 
     point: dict[str, Value] | None = None
@@ -86,7 +87,7 @@ class Details(Struct, frozen=True):
     sandbox_level: str = ""
 
 
-class PairSeries(Struct, frozen=True):
+class PairSeries(Struct, frozen=True, gc=False):
     """The newest run of pairs of one candidate on one device: reference and candidate seconds per call."""
 
     candidate: str
@@ -98,7 +99,7 @@ class PairSeries(Struct, frozen=True):
     candidate_s: list[float]
 
 
-class LaneSpan(Struct, frozen=True):
+class LaneSpan(Struct, frozen=True, gc=False):
     """What a device did from `start_s` to `end_s` (unix seconds; end None = still)."""
 
     activity: Activity
@@ -107,7 +108,7 @@ class LaneSpan(Struct, frozen=True):
     end_s: float | None = None
 
 
-class Sample(Struct, frozen=True):
+class Sample(Struct, frozen=True, gc=False):
     """One telemetry reading; None = the device cannot tell."""
 
     at_s: float
@@ -121,7 +122,7 @@ class Sample(Struct, frozen=True):
     load: float | None = None
 
 
-class Device(Struct, frozen=True):
+class Device(Struct, frozen=True, gc=False):
     id: str
     kind: str
     name: str
@@ -134,7 +135,7 @@ class Device(Struct, frozen=True):
     too_noisy: bool = False
 
 
-class PolicyStep(Struct, frozen=True):
+class PolicyStep(Struct, frozen=True, gc=False):
     """One point of the reward curves."""
 
     at_s: float
@@ -152,7 +153,7 @@ class PolicyStep(Struct, frozen=True):
     grad_norm: float | None
 
 
-class BestPoint(Struct, frozen=True):
+class BestPoint(Struct, frozen=True, gc=False):
     """The best confirmed-or-not FASTER speedup after `evaluations` evaluations."""
 
     at_s: float
@@ -162,7 +163,7 @@ class BestPoint(Struct, frozen=True):
     candidate: str
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, gc=False):
     """An interesting instant for the transport bar: kind "best", "accept", "reject", "cheat", "phase", "warning"."""
 
     seq: int
@@ -171,7 +172,7 @@ class Mark(Struct, frozen=True):
     text: str
 
 
-class LogLine(Struct, frozen=True):
+class LogLine(Struct, frozen=True, gc=False):
     seq: int
     at_s: float
     level: str

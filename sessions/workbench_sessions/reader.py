@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from types import TracebackType
@@ -11,17 +12,13 @@ import msgspec
 from workbench_sessions import connection as db
 from workbench_sessions.checkpoints import BlockCache, restore
 from workbench_sessions.connection import translated
-from workbench_sessions.errors import SessionError
+from workbench_sessions.errors import SourceMissing
 from workbench_sessions.events import PairsTimed, Stamped, decode
 from workbench_sessions.fold import fold
 from workbench_sessions.projection import Details, Mark, PairSeries, Projection
 from workbench_sessions.summary import Summary
 
 READ_CHUNK = 2000
-
-
-class SourceMissing(SessionError):
-    """The session names a text that it does not hold."""
 
 
 def stamped_rows(connection: sqlite3.Connection, after: int, limit: int, upto: int | None = None) -> list[Stamped]:
@@ -74,7 +71,7 @@ class SessionReader:
         with translated(self.path):
             row = self._connection.execute("SELECT text FROM sources WHERE sha256 = ?", (sha,)).fetchone()
         if row is None:
-            raise SourceMissing(self.path, f"no stored text {sha[:12]}", "this session was exported without it")
+            raise SourceMissing(self.path, sha)
         return str(row[0])
 
     def data_version(self) -> int:
@@ -154,6 +151,12 @@ class SessionReader:
     def marks(self) -> list[Mark]:
         """The interesting instants of the whole session."""
         return self.project_at(self.head_seq()).marks
+
+    def copy_to(self, out: Path) -> None:
+        """Everything of this instant into a new file, without free pages. Raises `SessionUnwritable`."""
+        os.close(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with translated(out):
+            self._connection.execute("VACUUM INTO ?", (str(out),))
 
     def close(self) -> None:
         self._connection.close()

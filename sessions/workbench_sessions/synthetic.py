@@ -367,18 +367,13 @@ class _Story:
             yield from self._time(name, device, speedup, "search")
         self.evaluations += 1
         yield self._judge(name, fate, speedup if timed else None, confirmed=False)
-        if fate == "FASTER" and (self.best is None or speedup > self.best):
+        if fate == "FASTER" and (self.best is None or speedup > 0.99 * self.best):
             yield from self._time(name, device, speedup, "final")
             speedup *= math.exp(self.random.gauss(0.0, 0.003))
             yield self._judge(name, fate, speedup, confirmed=True)
             self.best = max(self.best or 0.0, speedup)
-            if len(self.known) % 3 == 0:
-                decision: Event = ev.HumanAccepted(
-                    candidate=name, reason="clean and fast", path=f"out/{name}.cpp", person="ada"
-                )
-                if len(self.known) % 2:
-                    decision = ev.HumanRejected(candidate=name, reason="hard to maintain", person="ada")
-                yield self._beat(0.5, decision)
+        if fate == "FASTER":
+            yield from self._decide(name)
         yield self._beat(0.01, ev.ActivityChanged(device=device, activity="idle"))
         yield self._beat(0.001, ev.BudgetSpent(evaluations=self.evaluations, seconds=round(self.at_s - START_S, 3)))
         yield from self._sample()
@@ -386,6 +381,20 @@ class _Story:
         group.append((name, round(reward, 4), timed))
         if timed:
             self.known.append(_Known(name=name, point=point, generation=generation, island=island, speedup=speedup))
+
+    def _decide(self, name: str) -> Iterator[Beat]:
+        """What a person at the screen does now and then."""
+        luck = self.random.random()
+        if luck < 0.03:
+            yield self._beat(0.1, ev.CandidatePinned(candidate=name, pinned=True))
+            accepted = ev.HumanAccepted(candidate=name, reason="clean and fast", path=f"out/{name}.cpp", person="ada")
+            yield self._beat(0.4, accepted)
+        elif luck < 0.05:
+            yield self._beat(0.5, ev.HumanRejected(candidate=name, reason="hard to maintain", person="ada"))
+            if luck < 0.035:
+                yield self._beat(1.0, ev.DecisionUndone(candidate=name, person="ada"))
+        elif luck < 0.06:
+            yield self._beat(0.01, ev.ReviewRequested(candidate=name))
 
     def _fate(self, point: dict[str, Value], speedup: float) -> Verdict:
         luck = self.random.random()
