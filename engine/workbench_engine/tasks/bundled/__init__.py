@@ -1,0 +1,1 @@
+"""The bundled tasks: one folder each, `reference.py` (the task file) and `space.py` (`SPACE`, its design space)."""
