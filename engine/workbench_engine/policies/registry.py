@@ -1,0 +1,29 @@
+"""Policies by name. torch is imported only when a policy needs it."""
+
+from __future__ import annotations
+
+import difflib
+
+from workbench_engine.policies.contract import Policy
+from workbench_engine.tasks.design import DesignSpace
+
+POLICY_NAMES: tuple[str, ...] = ("design-space", "best-of-n", "random")
+
+
+def make_policy(name: str, space: DesignSpace | None, seed: int) -> Policy:
+    """A fresh policy. Raises ValueError for an unknown name (with the nearest) or when it lacks the space it needs."""
+    if name not in POLICY_NAMES:
+        near = difflib.get_close_matches(name, POLICY_NAMES, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(POLICY_NAMES)}"
+        raise ValueError(f"policy {name!r} is unknown; {hint}")
+    if space is None:
+        raise ValueError(
+            f"policy {name!r} samples a design space and this task has none; choose a bundled task that has one"
+        )
+    if name == "random":
+        from workbench_engine.policies.baselines import RandomPolicy
+
+        return RandomPolicy(space, seed)
+    from workbench_engine.policies.design_space import BestOfNPolicy, DesignSpacePolicy
+
+    return BestOfNPolicy(space, seed) if name == "best-of-n" else DesignSpacePolicy(space, seed)
