@@ -127,6 +127,10 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
                 raise NotASession(path)
             row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+            page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
+        # SQLite fills up a last page that is cut short; a writer's own pages may be on their way while there is a WAL.
+        if path.stat().st_size % page_bytes and not sibling(path, "-wal").exists():
+            raise DamagedSession(path, "its end is missing")
         if row is None or not str(row[0]).isdigit():
             raise DamagedSession(path, "its format version is unreadable")
         if int(row[0]) > FORMAT:

@@ -386,8 +386,23 @@ def kind_of(event: Event) -> str:
 
 
 def encode(event: Event) -> str:
-    """JSON body of an event."""
-    return event.body if isinstance(event, UnknownEvent) else _ENCODER.encode(event).decode()
+    """JSON body of an event. Characters that UTF-8 cannot carry (undecodable bytes of a log) become "?"."""
+    if isinstance(event, UnknownEvent):
+        return event.body
+    try:
+        return _ENCODER.encode(event).decode()
+    except UnicodeEncodeError:
+        return _ENCODER.encode(_writable(msgspec.to_builtins(event))).decode()
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_writable(one) for one in value]
+    if isinstance(value, dict):
+        return {_writable(key): _writable(one) for key, one in value.items()}
+    return value
 
 
 def decode(kind: str, body: str | bytes) -> Event:

@@ -52,16 +52,23 @@ class SessionWriter:
     After an exception of `append` nothing of that call is stored or folded.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, checkpoint_every: int) -> None:
         """Use `create` or `open`."""
         self.path = path
         self._clock = clock
+        self._checkpoint_every = checkpoint_every
         self._lock = threading.RLock()
         self._connection = db.open_for_writing(path)
         self._load()
 
     @classmethod
-    def create(cls, path: Path | str, request_json: str, clock: Clock = wall_clock) -> SessionWriter:
+    def create(
+        cls,
+        path: Path | str,
+        request_json: str,
+        clock: Clock = wall_clock,
+        checkpoint_every: int = CHECKPOINT_EVERY,
+    ) -> SessionWriter:
         """A new session file (0600; its folders 0700). Raises `SessionExists`, `SessionUnwritable`, `SessionFull`."""
         target = Path(path)
         try:
@@ -82,12 +89,14 @@ class SessionWriter:
         except BaseException:
             target.unlink(missing_ok=True)
             raise
-        return cls(target, clock)
+        return cls(target, clock, checkpoint_every)
 
     @classmethod
-    def open(cls, path: Path | str, clock: Clock = wall_clock) -> SessionWriter:
+    def open(
+        cls, path: Path | str, clock: Clock = wall_clock, checkpoint_every: int = CHECKPOINT_EVERY
+    ) -> SessionWriter:
         """An existing session, to go on with. Raises the errors of `workbench_sessions.errors`."""
-        return cls(Path(path), clock)
+        return cls(Path(path), clock, checkpoint_every)
 
     @property
     def projection(self) -> Projection:
@@ -111,7 +120,7 @@ class SessionWriter:
                     for one in stamped:
                         fold(self._projection, one)
                         summary_due = summary_due or type(one.event) in SUMMARY_KINDS
-                        if one.seq - self._checkpoints.last_seq >= CHECKPOINT_EVERY:
+                        if one.seq - self._checkpoints.last_seq >= self._checkpoint_every:
                             self._checkpoints.write(self._connection, self._projection)
                     if summary_due:
                         self._put_summary()

@@ -245,7 +245,7 @@ class _Story:
             dimension_groups=GROUPS,
         )
         host = ev.HostCard(
-            hostname="synthetic",
+            hostname="localhost",
             cpu="made up, nothing was measured",
             cores=2,
             memory_bytes=16 << 30,
