@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench_engine.tasks.cxx.loops import Lanes, map_pass
+from workbench_engine.tasks.cxx.loops import Lanes, map_pass, sweep
 
 TAILS = ("scalar", "simd", "none")
 """scalar, simd: how the remainder is finished; none: it is left out, which only shapes that divide evenly forgive."""
@@ -25,3 +25,13 @@ def chunked(
         f"({to} + rest)",
     )
     return f"{text}{{\nconst long rest = {start};\n{rest}}}\n"
+
+
+def covered(style: str, steps: int, tail: str, count: str, body: str) -> str:
+    """A sweep of `body` without carries, the remainder done as `tail` says (the same choice as in `chunked`)."""
+    lanes = Lanes(style, steps, "scalar" if tail == "scalar" else "none")
+    text = sweep(lanes, count, body)
+    if tail != "simd" or lanes.width == 1:
+        return text
+    rest = sweep(Lanes("simd"), f"({count}) - rest", body.replace("@j", "(rest + @j)"))
+    return f"{text}{{\nconst long rest = ({count}) / {lanes.width} * {lanes.width};\n{rest}}}\n"
