@@ -57,7 +57,7 @@ def entropic(rewards: Sequence[float], divergence: float = math.log(2.0)) -> tup
 def entropic_beta(rewards: Sequence[float], divergence: float = math.log(2.0), cap: float = 1e6) -> float:
     """beta of `entropic`: doubled from 1 until the KL is enough (at most `cap`), then 60 bisections in [0, high].
 
-    When half or more of the group ties at the top the KL cannot reach ln 2 and beta is the cap.
+    When more than half of the group ties at the top the KL cannot reach ln 2 and beta is the cap.
     """
     high = 1.0
     while _tilt_kl(rewards, high) < divergence:

@@ -12,7 +12,7 @@ _CPP = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)"""
     r"""|(?P<keep>R"(?P<d>[^()\\\s]{0,16})\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
     r"""|(?P<directive>^[ \t]*\#[^\n]*)"""
-    r"""|(?P<token>\w+|\S)"""
+    r"""|(?P<token>\w+|[-+*%&|^<>=!]+|/=?|\S)"""
     r"""|(?P<space>\s+)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )

@@ -20,7 +20,7 @@ from workbench_engine.rl.contrastive import score_of
 
 
 class PopulationSettings(Struct, frozen=True):
-    """`migration_interval` in groups (calls of `migrate`); the `migration_rate` best of an island move, at least one."""
+    """`migration_interval` in groups (calls of `migrate`); the best `migration_rate` of an island move, at least 1."""
 
     parents: int = 2
     sharpness: float = 10.0
