@@ -1,7 +1,7 @@
 """Checkpoints: the projection at an instant, so that any other instant is near one.
 
 A whole projection every thousand events would grow with the square of a session. So the collections are cut into
-blocks of `fold.BLOCK` elements; a block whose elements did not change since the last checkpoint is not written again
+blocks of `bounds.BLOCK` elements; a block whose elements did not change since the last checkpoint is not written again
 but named by its id. A finished candidate, an old policy step, a telemetry minute are thus stored once or twice in all,
 and a checkpoint is a small head plus a list of block ids. Readers keep decoded blocks (their elements are frozen), so
 a seek near the last one decodes little.
@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench_sessions import projection as pr
-from workbench_sessions.fold import BLOCK, PAIR_BLOCK
+from workbench_sessions.bounds import BLOCK, PAIR_BLOCK
 from workbench_sessions.projection import Projection
 
 CHECKPOINT_EVERY = 1000

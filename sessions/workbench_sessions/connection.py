@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from workbench_sessions.errors import (
     DamagedSession,
+    EngineBusy,
     NewerSession,
     NotASession,
     SessionError,
@@ -52,6 +53,8 @@ def translated(path: Path) -> Iterator[None]:
 
 def _meaning(path: Path, error: sqlite3.DatabaseError) -> SessionError:
     text = str(error)
+    if isinstance(error, sqlite3.IntegrityError) and "events" in text:
+        return EngineBusy(path)
     if "not a database" in text:
         return NotASession(path)
     if "full" in text:
@@ -142,9 +145,13 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def settle(connection: sqlite3.Connection) -> None:
-    """Leaves one plain file behind, which opens in any folder; not while others have it open."""
+    """Leaves one whole file behind, so that copying it copies everything.
+
+    Without viewers it also leaves WAL mode, and then opens in a folder that cannot be written.
+    """
     try:
         connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.DatabaseError:
         pass

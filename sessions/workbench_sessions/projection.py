@@ -238,7 +238,7 @@ class Projection(Struct):
     lanes: dict[str, list[LaneSpan]] = field(default_factory=dict)
     telemetry: dict[str, list[Sample]] = field(default_factory=dict)
     pairs: dict[str, PairSeries] = field(default_factory=dict)
-    """By candidate: only the most recent ones are kept (see `fold.PAIR_SERIES_KEPT`); older ones by `Details` query."""
+    """By candidate: the most recent ones only (`bounds.PAIR_SERIES_KEPT`); older ones from the file, `pair_series`."""
     current_pairs: dict[str, PairSeries] = field(default_factory=dict)
     """By device: the series now being timed, or the last one."""
     policy_steps: list[PolicyStep] = field(default_factory=list)

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from workbench_sessions import events as ev
 from workbench_sessions import synthetic
 from workbench_sessions.best import rank
-from workbench_sessions.events import Event, Stamped
-from workbench_sessions.fold import (
+from workbench_sessions.bounds import (
     BLOCK,
     DETAILS_WHOLE,
     LOG_LINES_KEPT,
     PAIR_BLOCK,
     PAIR_SERIES_KEPT,
     TELEMETRY_KEPT,
-    fold,
-    fold_all,
 )
+from workbench_sessions.events import Event, Stamped
+from workbench_sessions.fold import fold, fold_all
 from workbench_sessions.log import SessionReader, SessionWriter
 from workbench_sessions.projection import Projection
 
@@ -267,6 +266,11 @@ def test_a_restart_ends_lanes_where_the_log_fell_silent_and_puts_work_back() -> 
     assert p.lanes["cpu0"][-1].end_s == 13.0
     assert p.candidates["c0"].stage == "proposed" and p.counts.building == 0
     assert p.devices["cpu0"].activity == "idle"
+
+
+def test_the_end_leaves_nothing_in_flight() -> None:
+    p = folded([proposed("c0"), ev.StageStarted("c0", "verify", "cpu0"), ev.SessionClosed("stopped")])
+    assert p.counts.verifying == 0 and p.candidates["c0"].stage == "proposed" and p.header.closed
 
 
 def test_an_unknown_kind_is_counted_and_logged() -> None:
