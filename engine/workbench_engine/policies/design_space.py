@@ -18,7 +18,7 @@ from msgspec import Struct
 from torch import Tensor
 
 from workbench_engine.policies.adam import Adam
-from workbench_engine.policies.additive import value_effects
+from workbench_engine.policies.additive import ValueEffects
 from workbench_engine.policies.contract import Context, Outcome, Proposal, Scored, Update
 from workbench_engine.policies.network import Conditions, Network, NetworkSettings, chosen
 from workbench_engine.policies.proposing import Indices, proposal_of, unseen_near, usable
@@ -44,6 +44,7 @@ class DesignSpaceSettings(Struct, frozen=True):
     window: int = 6
     decay: float = 0.8
     ridge: float = 2.0
+    thompson: float = 0.0
     resamples: int = 32
 
 
@@ -86,16 +87,18 @@ class BestOfNPolicy:
         self._version = 0
 
     async def propose(self, context: Context, n: int) -> list[Proposal]:
-        condition = self._condition(context)
-        log_p = self._log_p([condition])[0]
-        cumulative = np.cumsum(np.exp(log_p.numpy().astype(np.float64)), axis=1)
+        if n < 1:
+            return []
+        conditions = self._conditions(context, n)
+        log_p = self._log_p(conditions)
+        cumulative = np.cumsum(np.exp(log_p.numpy().astype(np.float64)), axis=2)
         proposals: list[Proposal] = []
-        for _ in range(n):
-            indices = self._draw(cumulative)
+        for i, condition in enumerate(conditions):
+            indices = self._draw(cumulative[i])
             if indices is None:
                 break
             self._seen.add(indices)
-            logp = float(chosen(log_p[None], torch.tensor([indices])))
+            logp = float(chosen(log_p[i : i + 1], torch.tensor([indices])))
             origin = Origin(policy=self.name, patch=self._patch(condition), version=self._version)
             note = self._note(indices, condition)
             proposals.append(proposal_of(self._space, indices, origin, self._samples, note))
@@ -127,10 +130,11 @@ class BestOfNPolicy:
             version=self._version,
         )
 
-    def _condition(self, context: Context) -> Condition:
+    def _conditions(self, context: Context, n: int) -> list[Condition]:
+        """What each of the `n` samples of a group is conditioned on: here on nothing."""
         d, v = self._network.dimensions, self._network.width
         nothing = np.full(d, -1, dtype=np.int64)
-        return Condition(nothing, nothing, np.zeros(2, dtype=np.float32), np.zeros((d, v), dtype=np.float32))
+        return [Condition(nothing, nothing, np.zeros(2, dtype=np.float32), np.zeros((d, v), dtype=np.float32))] * n
 
     def _patch(self, condition: Condition) -> str:
         return "sample"
@@ -237,24 +241,27 @@ class DesignSpacePolicy(BestOfNPolicy):
                 return None, None
         return terms, norm
 
-    def _condition(self, context: Context) -> Condition:
-        nothing = super()._condition(context)
+    def _conditions(self, context: Context, n: int) -> list[Condition]:
+        nothing = super()._conditions(context, 1)[0]
         known = [(i, x) for x in context.exemplars if (i := self._correct(x)) is not None]
         if not known:
             known = [(i, x) for x in context.parents if (i := self._correct(x)) is not None][:1]
-        effects = nothing.effects
-        if self._tried:
-            points = np.array([i for i, _ in self._tried], dtype=np.float64)
-            rewards = np.array([r for _, r in self._tried])
-            sizes = [len(d.values) for d in self._space.dimensions]
-            effects = value_effects(points, sizes, rewards, self._settings.ridge).astype(np.float32)
         fast, slow = nothing.fast, nothing.slow
         scores = np.zeros(2, dtype=np.float32)
         if known:
             fast, scores[1] = np.array(known[-1][0]), score_of(known[-1][1]) or 0.0
         if len(known) > 1:
             slow, scores[0] = np.array(known[0][0]), score_of(known[0][1]) or 0.0
-        return Condition(slow, fast, scores, effects)
+        if not self._tried:
+            return [Condition(slow, fast, scores, nothing.effects)] * n
+        points = np.array([i for i, _ in self._tried], dtype=np.float64)
+        rewards = np.array([r for _, r in self._tried])
+        effects = ValueEffects(points, [len(d.values) for d in self._space.dimensions], rewards, self._settings.ridge)
+        draws = np.random.default_rng(self._rng.getrandbits(64))
+        return [
+            Condition(slow, fast, scores, effects.draw(draws, self._settings.thompson).astype(np.float32))
+            for _ in range(n)
+        ]
 
     def _correct(self, scored: Scored) -> Indices | None:
         return usable(scored.point, self._space) if score_of(scored) is not None else None
