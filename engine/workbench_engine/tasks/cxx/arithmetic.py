@@ -11,8 +11,9 @@ EXP = ("libm", "poly6", "poly5", "poly5_flush", "poly4")
 """Fit errors, relative: poly6 3e-9, poly5 8e-8, poly4 3e-6. `_flush` returns 0 below exp(-87)."""
 TANH = ("libm", "split", "exp", "rational")
 """split: odd polynomial near 0, else through exp; exp: through exp alone (loses digits near 0); rational: 2e-3 off."""
-ERF = ("libm", "split", "erfcx", "erfcx5")
-"""split: odd polynomial below 1, else erfcx; erfcx: exp(-x^2) times a polynomial of 1/(1 + x/2); erfcx5: 2e-5 off."""
+ERF = ("libm", "split", "erfcx", "erfcx7", "erfcx5")
+"""split: odd polynomial below 1, else erfcx; erfcx: exp(-x^2) times a polynomial of 1/(1 + x/2); erfcx7 and erfcx5: a shorter
+polynomial, 4e-7 and 2e-5 off."""
 LOG = ("libm", "poly7", "poly5", "poly3")
 """Relative fit errors of log(1 + f): poly7 6e-9, poly5 3e-7, poly3 1e-5."""
 
@@ -49,7 +50,18 @@ _ERFCX9 = (
     0.267978577,
     -0.0558347267,
 )
+_ERFCX7 = (
+    -3.56623913e-05,
+    0.283003283,
+    0.272508616,
+    0.301401786,
+    -0.00598394352,
+    0.443843846,
+    -0.392468048,
+    0.0977305378,
+)
 _ERFCX5 = (0.000457191339, 0.273824905, 0.340270507, 0.0445423748, 0.535507083, -0.194579743)
+_ERFCX = {"erfcx7": _ERFCX7, "erfcx5": _ERFCX5}
 
 # glibc has vector forms of these (libmvec); g++ uses them inside a vectorised loop under -ffast-math only.
 _LIBM = """\
@@ -182,7 +194,7 @@ def erf_function(variant: str, name: str = "erf_", exp: str = "exp_") -> str:
     """`T name(T x)`; uses the function `exp`, which must come before."""
     if variant == "libm":
         return _lane_call(name, "erff")
-    poly = horner(_ERFCX5 if variant == "erfcx5" else _ERFCX9, "t")
+    poly = horner(_ERFCX.get(variant, _ERFCX9), "t")
     near = f"  T near = x * {horner(_ERF_POLY, 'u')};\n" if variant == "split" else ""
     result = "u < 1.0f ? near : far" if variant == "split" else "far"
     return f"""\
@@ -208,7 +220,7 @@ def normal_cdf_function(variant: str, name: str = "cdf_", exp: str = "exp_") -> 
 template <class T> INLINE T {name}(T x) {{
   T a = x < 0.0f ? -x : x;
   T t = 1.0f / (a * 0.353553391f + 1.0f);
-  T q = {exp}<T>(x * x * -0.5f) * 0.5f * {horner(_ERFCX5 if variant == "erfcx5" else _ERFCX9, "t")};
+  T q = {exp}<T>(x * x * -0.5f) * 0.5f * {horner(_ERFCX.get(variant, _ERFCX9), "t")};
   return x < 0.0f ? q : 1.0f - q;
 }}
 """

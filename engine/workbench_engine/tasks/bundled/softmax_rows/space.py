@@ -38,7 +38,7 @@ _DIMENSIONS = (
     Dimension("max_steps", "loops", (1, 2, 4, 8), "independent maxima in flight", ordered=True),
     Dimension("exp_vector", "vector", VECTORS, "vector style of the exp passes"),
     Dimension("exp_steps", "loops", (1, 2, 4), "independent sums in flight", ordered=True),
-    Dimension("tail", "loops", TAILS, "what explicit vectors do with the end of a row"),
+    Dimension("tail", "loops", TAILS, "what explicit vectors of exp do with the end of a row"),
     Dimension("row_block", "tiling", (1, 4, 16, 64), "rows that go through a pass before the next pass", ordered=True),
     Dimension("column_block", "tiling", (64, 256, 1024), "columns per step of the online algorithm", ordered=True),
     Dimension("store", "memory", ("plain", "stream"), "cached or streaming stores of the result"),
@@ -94,7 +94,7 @@ const long part = least({column_block}, n - base);
 
 def _render(v: Mapping[str, Value]) -> Kernel:
     algorithm = str(v["algorithm"])
-    maximum = lanes_of(v["max_vector"], v["max_steps"], v["tail"])
+    maximum = lanes_of(v["max_vector"], v["max_steps"])
     exponent = lanes_of(v["exp_vector"], v["exp_steps"], v["tail"])
     factor, scale = ("s", "/ f") if v["normalise"] == "divide" else ("1.0f / s", "* f")
     if algorithm == "online":
