@@ -1,0 +1,101 @@
+"""One candidate loaded into one fresh worker, seen through its arena. Used once, then discarded."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench_engine.referee.arena import Arena, Slot
+from workbench_engine.referee.protocol import Protocol
+from workbench_engine.referee.reference import Reference, slot_table
+from workbench_engine.referee.worker_process import Worker
+from workbench_engine.referee.workers import wire
+
+
+class Candidate:
+    """Owns the worker; the arena is the station's, handed on from candidate to candidate and poisoned between."""
+
+    def __init__(self, worker: Worker, arena: Arena, protocol: Protocol) -> None:
+        self.worker = worker
+        self.arena = arena
+        self._protocol = protocol
+
+    def load(
+        self, reference: Reference, kind: str, library: str | None, source: str, cores: Sequence[int], threads: int
+    ) -> None:
+        """Hand over arena and code. Raises WorkerFailed with the loader's message."""
+        arena = self.arena
+        arena.mend_red_zones()
+        for slot in arena.slots:
+            arena.poison(slot)
+        self._copy_state(reference)
+        dims = {slot.case.name: list(slot.case.dims.values()) for slot in arena.slots}
+        setup: dict[str, Any] = {
+            "cores": list(cores),
+            "threads": threads,
+            "bytes": arena.bytes,
+            "slots": slot_table(arena, reference.init),
+            "dims": dims,
+        }
+        fds: tuple[int, ...] = (arena.fd,)
+        library_fd = -1
+        if kind == "kernel":
+            assert library is not None
+            library_fd = os.open(library, os.O_RDONLY | os.O_CLOEXEC)
+            fds = (arena.fd, library_fd)
+        else:
+            setup["source"] = source
+        try:
+            self.worker.request(wire.SETUP, json.dumps(setup).encode(), self._protocol.setup_deadline_s, fds)
+        finally:
+            if library_fd >= 0:
+                os.close(library_fd)
+
+    def _copy_state(self, reference: Reference) -> None:
+        assert reference.arena is not None
+        done: set[str] = set()
+        for slot in self.arena.slots:
+            if slot.case.name in done:
+                continue
+            done.add(slot.case.name)
+            original = reference.arena.slots_of(slot.case.name)[0]
+            for mine, theirs in zip(slot.state, original.state, strict=True):
+                self.arena.view(mine)[...] = reference.arena.view(theirs)
+
+    def state_intact(self, reference: Reference, slot: Slot) -> bool:
+        assert reference.arena is not None
+        original = reference.arena.slots_of(slot.case.name)[0]
+        return all(
+            np.array_equal(self.arena.view(m).view(np.uint8), reference.arena.view(t).view(np.uint8))
+            for m, t in zip(slot.state, original.state, strict=True)
+        )
+
+    def write_inputs(self, slot: Slot, contents: Sequence[NDArray[Any]]) -> None:
+        for place, values in zip(slot.inputs, contents, strict=True):
+            self.arena.view(place)[...] = values
+
+    def inputs_intact(self, slot: Slot, contents: Sequence[NDArray[Any]]) -> int | None:
+        """None when no input was written to, else the index of the first that was (compared bit for bit)."""
+        for index, (place, values) in enumerate(zip(slot.inputs, contents, strict=True)):
+            if not np.array_equal(self.arena.view(place).view(np.uint8), values.view(np.uint8)):
+                return index
+        return None
+
+    def run(self, slots: Sequence[Slot], deadline_s: float) -> tuple[float, float]:
+        """(outside, claimed) seconds of one block of calls. Raises WorkerFailed."""
+        return self.worker.timed_run(wire.pack_slots([s.index for s in slots]), deadline_s)
+
+    def collect(self) -> None:
+        """Bring returned tensors into the arena (a kernel wrote them there already). Raises WorkerFailed."""
+        self.worker.request(wire.COLLECT, b"", self._protocol.call_deadline_s)
+
+    def outputs(self, slot: Slot) -> list[NDArray[Any]]:
+        return [self.arena.view(p) for p in slot.outputs]
+
+    def close(self) -> None:
+        self.worker.close()

@@ -1,0 +1,1 @@
+"""What runs inside the cages. Standard library at the top; nothing here knows an expected value."""

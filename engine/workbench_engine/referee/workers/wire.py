@@ -1,0 +1,73 @@
+"""Frames between the measuring station and a worker: 4-byte little-endian length, one byte of kind, a payload.
+
+Standard library only and importable by path: it is mounted into cages that hold nothing else of ours.
+"""
+
+from __future__ import annotations
+
+import array
+import socket
+import struct
+
+HEADER = struct.Struct("<IB")
+CLAIM = struct.Struct("<q")
+FRAME_LIMIT = 8 << 20
+
+SETUP, RUN, COLLECT, NOOP, SET_STATE, RUN64, THREADS, DESCRIBE, LOAD, PREPARE = b"SRCNWXTILP"
+OK, DONE, ERROR = b"ODE"
+
+
+class Closed(Exception):
+    """The other side is gone."""
+
+
+def send(channel: socket.socket, kind: int, payload: bytes = b"", fds: tuple[int, ...] = ()) -> None:
+    """One frame; descriptors, if any, ride with its first byte. Raises Closed."""
+    data = HEADER.pack(len(payload), kind) + payload
+    try:
+        if fds:
+            sent = socket.send_fds(channel, [data], list(fds))
+            data = data[sent:]
+        if data:
+            channel.sendall(data)
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise Closed from error
+
+
+def receive(channel: socket.socket, max_fds: int = 0) -> tuple[int, bytes, list[int]]:
+    """(kind, payload, descriptors). Raises Closed, ValueError for a frame over the limit, TimeoutError."""
+    fds: list[int] = []
+    head = b""
+    while len(head) < HEADER.size:
+        try:
+            if max_fds and not fds:
+                part, received, _, _ = socket.recv_fds(channel, HEADER.size - len(head), max_fds)
+                fds += received
+            else:
+                part = channel.recv(HEADER.size - len(head))
+        except ConnectionResetError as error:
+            raise Closed from error
+        if not part:
+            raise Closed
+        head += part
+    length, kind = HEADER.unpack(head)
+    if length > FRAME_LIMIT:
+        raise ValueError(f"frame of {length} bytes is over the limit of {FRAME_LIMIT}")
+    payload = bytearray()
+    while len(payload) < length:
+        try:
+            part = channel.recv(min(1 << 20, length - len(payload)))
+        except ConnectionResetError as error:
+            raise Closed from error
+        if not part:
+            raise Closed
+        payload += part
+    return kind, bytes(payload), fds
+
+
+def pack_slots(slots: list[int]) -> bytes:
+    return array.array("H", slots).tobytes()
+
+
+def unpack_slots(payload: bytes) -> list[int]:
+    return array.array("H", payload).tolist()

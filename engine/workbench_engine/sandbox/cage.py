@@ -1,0 +1,95 @@
+"""The cage around one untrusted process: the command line that shows it almost nothing of this machine.
+
+No network, no home, no repository, no other candidate; the system read-only; a size-capped scratch; an environment of
+our own; its own pid namespace, so that killing the outer process ends every descendant, detached or not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench_engine.sandbox.level import SandboxLevel, as_nobody
+from workbench_engine.sandbox.limits import Limits, preamble
+
+SCRATCH = "/tmp"
+ENGINE_ROOT = "/opt/workbench"
+"""Where `visible_packages` appear inside the cage."""
+
+
+class Cage(Struct, frozen=True):
+    """What one kind of process is shown. Paths in `readonly` keep their names; `mounts` are (host, inside)."""
+
+    limits: Limits
+    readonly: tuple[str, ...] = ()
+    mounts: tuple[tuple[str, str], ...] = ()
+    writable: tuple[tuple[str, str], ...] = ()
+    environment: dict[str, str] = {}
+
+
+def python_environment() -> tuple[str, ...]:
+    """Folders that hold this interpreter and its packages, links resolved."""
+    folders = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
+    folders.add(str(Path(os.path.realpath(sys.executable)).parent.parent))
+    return tuple(sorted(f for f in folders if f not in ("/", "/usr")))
+
+
+def base_environment(threads: int = 1) -> dict[str, str]:
+    """The whole environment a worker gets. The malloc settings keep large blocks in the heap on both sides, so that
+    neither reference nor candidate pays page faults for each fresh 32 MB output."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": SCRATCH,
+        "TMPDIR": SCRATCH,
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "OMP_WAIT_POLICY": "active",
+        "MALLOC_MMAP_THRESHOLD_": "4294967296",
+        "MALLOC_TRIM_THRESHOLD_": "8589934592",
+        "MALLOC_TOP_PAD_": "268435456",
+        "TRITON_CACHE_DIR": f"{SCRATCH}/triton",
+        "TORCH_EXTENSIONS_DIR": f"{SCRATCH}/torch_extensions",
+        "TORCHINDUCTOR_CACHE_DIR": f"{SCRATCH}/inductor",
+    }
+
+
+def command(level: SandboxLevel, cage: Cage, program: Sequence[str]) -> list[str]:
+    """argv that runs `program` in `cage`; without bubblewrap (trusted) only the limits apply."""
+    limited = ["/bin/sh", "-c", preamble(cage.limits), "sh", *program]
+    if level.bwrap is None:
+        return limited
+    argv = [level.bwrap, *as_nobody(), "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"]
+    argv += ["--unshare-cgroup-try", "--hostname", "workbench", "--die-with-parent", "--new-session", "--clearenv"]
+    for key, value in cage.environment.items():
+        argv += ["--setenv", key, value]
+    argv += ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
+        path = Path("/") / name
+        if path.is_symlink():
+            argv += ["--symlink", str(path.readlink()), f"/{name}"]
+        elif path.is_dir():
+            argv += ["--ro-bind", f"/{name}", f"/{name}"]
+    for name in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ld.so.conf", "/etc/ld.so.conf.d"):
+        argv += ["--ro-bind-try", name, name]
+    argv += ["--proc", "/proc", "--dev", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    argv += ["--size", str(cage.limits.scratch_bytes), "--tmpfs", SCRATCH]
+    for folder in cage.readonly:
+        argv += ["--ro-bind", folder, folder]
+    for host, inside in cage.mounts:
+        argv += ["--ro-bind", host, inside]
+    for host, inside in cage.writable:
+        argv += ["--bind", host, inside]
+    return [*argv, "--chdir", SCRATCH, "--", *limited]
+
+
+def environment_for_popen(level: SandboxLevel, cage: Cage) -> Mapping[str, str]:
+    """What to pass as `env`: bubblewrap clears and sets its own; without it the scrubbed one applies directly."""
+    return dict(cage.environment)

@@ -1,0 +1,119 @@
+"""Starting and, above all, ending a caged process.
+
+Blocking and single-threaded on purpose: it is used by the measuring station, where nothing may wake up between two
+clock readings. Output goes to an unlinked file under a size limit, so no pipe can fill up or be held open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import IO
+
+from workbench_engine.sandbox.cage import Cage, command, environment_for_popen
+from workbench_engine.sandbox.level import SandboxLevel
+
+OUTPUT_KEPT = 16_384
+"""Bytes of output kept from the end, for feedback."""
+
+
+class CagedProcess:
+    """One untrusted process tree. `kill` ends all of it; `death` says in words how it ended."""
+
+    def __init__(
+        self,
+        level: SandboxLevel,
+        cage: Cage,
+        program: Sequence[str],
+        pass_fds: Sequence[int] = (),
+        affinity: Sequence[int] | None = None,
+    ) -> None:
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        wanted = set(affinity) if affinity else None
+        before = os.sched_getaffinity(0)
+        try:
+            # A child inherits its affinity: set ours for the moment of the fork rather than run code in the child.
+            if wanted:
+                os.sched_setaffinity(0, wanted)
+            self._process = subprocess.Popen(
+                command(level, cage, program),
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                env=environment_for_popen(level, cage),
+                pass_fds=tuple(pass_fds),
+                start_new_session=True,
+                cwd="/",
+            )
+        finally:
+            if wanted:
+                os.sched_setaffinity(0, before)
+
+    @property
+    def pid(self) -> int:
+        """Pid of the outer process (bubblewrap, or the program itself when trusted)."""
+        return self._process.pid
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> bool:
+        """SIGKILL the group; with bubblewrap its pid namespace goes along. False when it cannot be reaped in 5 s."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 5.0
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Exit status, or None when it still runs after `timeout_s`."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def output(self) -> str:
+        """The last `OUTPUT_KEPT` bytes it printed."""
+        try:
+            size = self._output.seek(0, os.SEEK_END)
+            self._output.seek(max(0, size - OUTPUT_KEPT))
+            return self._output.read(OUTPUT_KEPT).decode("utf-8", "replace")
+        except ValueError:
+            return ""
+
+    def death(self) -> str:
+        """How it ended, for a person: the signal's name, or the exit status."""
+        code = self.wait(1.0)
+        if code is None:
+            return "still running"
+        number = -code if code < 0 else code - 128 if code > 128 else 0
+        if number:
+            try:
+                name = signal.Signals(number).name
+            except ValueError:
+                name = f"signal {number}"
+            hints = {
+                "SIGSEGV": "invalid memory access",
+                "SIGBUS": "invalid memory access",
+                "SIGFPE": "integer division by zero",
+                "SIGILL": "illegal instruction",
+                "SIGABRT": "aborted",
+                "SIGXFSZ": "wrote more than the file size limit",
+                "SIGXCPU": "used more than the CPU time limit",
+                "SIGKILL": "killed",
+            }
+            return f"{name} ({hints[name]})" if name in hints else name
+        return f"exit status {code}"
+
+    def close(self) -> None:
+        self.kill()
+        self._output.close()
