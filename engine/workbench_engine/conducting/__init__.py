@@ -1,0 +1,1 @@
+"""The parts of the conductor: recording, gate, evaluation, archive, groups, confirmation, commands."""

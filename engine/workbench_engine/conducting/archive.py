@@ -1,0 +1,133 @@
+"""Judged candidates as the search and the policy may know them. The log is the truth; this is rebuilt from it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+from workbench_sessions.events import IslandMigrated
+from workbench_sessions.projection import Candidate, Details, Projection
+
+from workbench_engine.conducting.evaluation import CORRECT
+from workbench_engine.policies.contract import Context, Proposal, Scored
+from workbench_engine.rl.contrastive import ContrastiveSettings, draw_exemplars, score_of
+from workbench_engine.search.population import Population, PopulationSettings
+from workbench_engine.settings import RunSettings
+from workbench_engine.tasks.design import DesignPoint
+
+UNCONDITIONED = frozenset((None, "sample"))
+"""Kinds of proposals (`Origin.patch`) that were made without looking at any candidate."""
+
+
+class Lineage(Struct, frozen=True):
+    """What a proposal was really made from."""
+
+    parents: tuple[Scored, ...] = ()
+    exemplars: tuple[Scored, ...] = ()
+
+    @property
+    def generation(self) -> int:
+        return 1 + max((p.generation for p in self.parents), default=-1)
+
+
+def lineage(proposal: Proposal, context: Context) -> Lineage:
+    """A sample drawn from nothing has no parents, a contrastive one stems from its fast exemplar."""
+    if proposal.origin.patch in UNCONDITIONED:
+        return Lineage()
+    known = tuple(s for s in context.exemplars if score_of(s) is not None)
+    if known:
+        return Lineage(parents=known[-1:], exemplars=known)
+    return Lineage(parents=context.parents[:1])
+
+
+class Archive:
+    """The population and what people decided about its members."""
+
+    def __init__(self, task: str, settings: RunSettings) -> None:
+        self._task = task
+        self._settings = settings
+        self._population = Population(
+            settings.islands,
+            settings.archive,
+            settings.seed,
+            PopulationSettings(migration_interval=settings.migration_interval),
+        )
+        self._held: set[str] = set()
+
+    def rebuild(self, p: Projection, source: Callable[[str], str], groups: int) -> None:
+        """Everything judged so far, after `groups` groups; `source` gives a text by its hash."""
+        for _ in range(groups):
+            # On an empty population these only advance the turns.
+            self._population.next_island()
+            self._population.migrate()
+        judged = sorted((r for r in p.candidates.values() if r.verdict is not None), key=lambda r: r.evaluation or 0)
+        for row in judged:
+            if p.header.mode == "review" and row.decision == "review":
+                self.hold(row.id)
+            self.take(row, p.details.get(row.id, Details()), source(row.source_sha256))
+        for row in p.candidates.values():
+            if row.decision == "rejected":
+                self.reject(row.id)
+        for _, target, candidate, _ in p.migrations:
+            moved = p.candidates.get(candidate)
+            if moved is not None and moved.verdict is not None:
+                scored = self.scored_of(moved, p.details.get(candidate, Details()), source(moved.source_sha256))
+                self._population.add(replace(scored, island=target % self._settings.islands))
+
+    def scored_of(self, row: Candidate, details: Details, text: str) -> Scored:
+        """A judged row as a policy may know it."""
+        point = DesignPoint(self._task, dict(details.point)) if details.point is not None else None
+        return Scored(
+            candidate=row.id,
+            text=text,
+            point=point,
+            speedup=row.speedup if row.verdict in CORRECT else None,
+            verdict=row.verdict or "",
+            island=row.island,
+            generation=row.generation,
+            feedback=details.feedback or row.reason,
+        )
+
+    def take(self, row: Candidate, details: Details, text: str, again: bool = False) -> None:
+        """A judged candidate; `again` replaces what an earlier measurement said."""
+        self._population.add(self.scored_of(row, details, text), () if again else row.parents)
+
+    def context(self, group: int, steering: str, rng: random.Random) -> Context:
+        """What the next group is conditioned on: exemplars of its island, of all while that has fewer than two."""
+        island = self._population.next_island()
+        settings = ContrastiveSettings()
+        exemplars = draw_exemplars(self._population.scored(island), settings, rng)
+        if len(exemplars) < settings.exemplars:
+            exemplars = draw_exemplars(self._population.scored(), settings, rng)
+        parents = self._population.pick_parents(island, rng)
+        return Context(self._task, group, island, parents, exemplars, steering)
+
+    def group_done(self) -> list[IslandMigrated]:
+        """Migrations that are due after one more group."""
+        return [
+            IslandMigrated(source=m.source, target=m.target, candidate=m.candidate) for m in self._population.migrate()
+        ]
+
+    def hold(self, candidate: str) -> None:
+        self._held.add(candidate)
+        self._population.hold(candidate)
+
+    def release(self, candidate: str) -> None:
+        self._held.discard(candidate)
+        self._population.release(candidate)
+
+    def release_all(self) -> list[str]:
+        """Leaves review mode; returns who waited."""
+        waited = sorted(self._held)
+        for candidate in waited:
+            self.release(candidate)
+        return waited
+
+    def reject(self, candidate: str) -> None:
+        self.release(candidate)
+        self._population.reject(candidate)
+
+    def restore(self, candidate: str) -> None:
+        self._population.restore(candidate)

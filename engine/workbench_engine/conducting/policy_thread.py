@@ -1,0 +1,67 @@
+"""A policy on a thread and event loop of its own: its arithmetic must not delay the engine's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from workbench_engine.policies.contract import Context, Outcome, Policy, Proposal, Update
+
+T = TypeVar("T")
+
+
+class PolicyThread:
+    """Calls of one policy, one at a time."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.name = policy.name
+        self._turn = asyncio.Lock()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="policy", daemon=True)
+        self._thread.start()
+
+    async def propose(self, context: Context, n: int) -> tuple[list[Proposal], bytes]:
+        """The proposals and the policy's state after them."""
+
+        async def call() -> tuple[list[Proposal], bytes]:
+            proposals = await self._policy.propose(context, n)
+            return proposals, self._policy.state()
+
+        return await self._call(call())
+
+    async def learn(self, context: Context, outcomes: list[Outcome]) -> tuple[Update | None, bytes]:
+        """The update and the policy's state after it."""
+
+        async def call() -> tuple[Update | None, bytes]:
+            update = await self._policy.learn(context, outcomes)
+            return update, self._policy.state()
+
+        return await self._call(call())
+
+    async def restore(self, state: bytes) -> None:
+        """Raises ValueError when the bytes are not of this policy."""
+
+        async def call() -> None:
+            self._policy.restore(state)
+
+        await self._call(call())
+
+    async def aclose(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join, 5.0)
+
+    async def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        async with self._turn:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+    def _serve(self) -> None:
+        # More threads would take cores away from the candidates being timed.
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_num_threads(1)
+        self._loop.run_forever()
+        self._loop.close()
