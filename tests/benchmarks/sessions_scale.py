@@ -40,6 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = args.keep or Path(folder) / "scale.wb"
         numbers = write(path, args.candidates, args.events, args.seed) | read(path, args.seeks, args.seed)
+        numbers |= follow(path)
     print(json.dumps(numbers, indent=2))
 
 
@@ -112,6 +113,20 @@ def read(path: Path, seeks: int, seed: int) -> dict[str, float]:
 
     numbers |= spread("seek", warm) | spread("cold_seek", timed(cold_seek, max(10, seeks // 4)))
     return numbers | spread("step_back", step_back)
+
+
+def follow(path: Path) -> dict[str, float]:
+    """A live feed at the end of the session while an engine appends 200 events/s: cost of one 10 Hz poll, each side."""
+    feed = SessionFeed(path, follow=True)
+    appends, polls = [], []
+    with SessionWriter.open(path) as writer:
+        beats = (beat.event for beat in synthetic.timeline(2000, seed=1))
+        for tick in range(200):
+            batch = list(itertools.islice(beats, 20))
+            appends += timed(lambda batch=batch: writer.append(batch), 1)  # type: ignore[misc]
+            polls += timed(lambda tick=tick: feed.poll(tick / 10), 1)  # type: ignore[misc]
+    feed.close()
+    return spread("append_20", appends) | spread("poll_20", polls)
 
 
 def timed(action: Callable[[], object], count: int) -> list[float]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from workbench_sessions import events as ev
 from workbench_sessions import synthetic
@@ -26,6 +26,9 @@ from workbench_sessions.events import Event, Stamped
 from workbench_sessions.fold import fold, fold_all
 from workbench_sessions.log import SessionReader, SessionWriter
 from workbench_sessions.projection import Projection
+
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no failure."""
 
 IDS = st.sampled_from(["c0", "c1", "c2", "c3", ""])
 DEVICES = st.sampled_from(["cpu0", "cpu1"])
@@ -119,11 +122,13 @@ def faster(name: str, speedup: float, confirmed: bool = False) -> ev.VerdictReac
     return ev.VerdictReached(candidate=name, verdict="FASTER", speedup=speedup, confirmed=confirmed)
 
 
+@UNHURRIED
 @given(EVENTS)
 def test_an_event_survives_its_encoding(event: Event) -> None:
     assert ev.decode(ev.kind_of(event), ev.encode(event)) == event
 
 
+@UNHURRIED
 @given(LISTS)
 def test_counts_are_those_of_a_recount(events: list[Event]) -> None:
     p = folded(events)
@@ -153,6 +158,7 @@ def test_counts_are_those_of_a_recount(events: list[Event]) -> None:
     )
 
 
+@UNHURRIED
 @given(LISTS)
 def test_best_is_the_highest_of_all_eligible(events: list[Event]) -> None:
     p = Projection()
@@ -167,7 +173,7 @@ def test_best_is_the_highest_of_all_eligible(events: list[Event]) -> None:
             assert (p.best_curve[-1].candidate, p.best_curve[-1].speedup) == ("", 1.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(UNHURRIED, max_examples=40)
 @given(LISTS, st.data())
 def test_a_seek_is_the_fold_of_the_events_before_it_whatever_the_way(events: list[Event], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -186,7 +192,7 @@ def test_a_seek_is_the_fold_of_the_events_before_it_whatever_the_way(events: lis
                 assert list(got.pairs) == list(want.pairs) and list(got.candidates) == list(want.candidates)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(UNHURRIED, max_examples=40)
 @given(LISTS, LISTS)
 def test_a_resumed_writer_folds_on_as_if_it_had_never_stopped(before: list[Event], after: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -200,6 +206,7 @@ def test_a_resumed_writer_folds_on_as_if_it_had_never_stopped(before: list[Event
             assert reader.project_at(len(stamped)) == fold_all(Projection(), stamped)
 
 
+@UNHURRIED
 @given(LISTS)
 def test_folding_on_leaves_earlier_values_alone(events: list[Event]) -> None:
     p = folded(events)
