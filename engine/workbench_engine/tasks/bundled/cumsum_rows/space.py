@@ -73,6 +73,8 @@ for (; j + {width} <= cols; j += {width}) {{
 def _blocked_row(v: Mapping[str, Value], kind: str) -> str:
     """Segments walked side by side for their totals, then again with their offsets."""
     parts = int(v["width"])
+    last = f"s[{parts} - 1]"
+    rest = f"for (long j = {parts} * part; j < cols; ++j) {{ {last} += x[j]; o[j] = (float){last}; }}"
     return f"""\
 const long part = cols / {parts};
 {kind} total[{parts}] = {{}};
@@ -85,7 +87,7 @@ for (int k = 1; k < {parts}; ++k) s[k] = s[k - 1] + total[k - 1];
 for (long j = 0; j < part; ++j)
 #pragma GCC unroll {parts}
 for (int k = 0; k < {parts}; ++k) {{ s[k] += x[k * part + j]; o[k * part + j] = (float)s[k]; }}
-{"" if v["tail"] == "none" else f"for (long j = {parts} * part; j < cols; ++j) {{ s[{parts} - 1] += x[j]; o[j] = (float)s[{parts} - 1]; }}"}
+{"" if v["tail"] == "none" else rest}
 """
 
 

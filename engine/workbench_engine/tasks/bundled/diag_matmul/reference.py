@@ -7,6 +7,7 @@ n, m = 512, 512
 
 CASES = {"cpu": {"n": 512, "m": 512}, "gpu": {"n": 4096, "m": 4096}}
 HIDDEN = [{"n": 1, "m": 1}, {"n": 3, "m": 1031}, {"n": 61, "m": 37}, {"n": 130, "m": 7}]
+ACCUMULATE = 1
 
 
 class Model(nn.Module):

@@ -17,6 +17,7 @@ HIDDEN = [
     {"rows": 1, "cols": 1000},
     {"rows": 257, "cols": 16},
 ]
+ACCUMULATE = 1
 
 
 class Model(nn.Module):
