@@ -1,0 +1,131 @@
+"""What a person decides: accept, reject, undo, pin, and the steering of the run."""
+
+from __future__ import annotations
+
+from workbench_sessions.commands import (
+    Accept,
+    Pause,
+    Pin,
+    Reject,
+    Resume,
+    SetBudget,
+    SetMode,
+    Steer,
+    Stop,
+    UndoDecision,
+)
+from workbench_sessions.events import Budget
+from workbench_sessions.projection import Candidate
+
+from workbench_screens import words
+from workbench_screens.actions import NEEDS
+from workbench_screens.bars import budget
+from workbench_screens.dialogs import AskDialog, BudgetDialog, ConfirmDialog, Decision, DecisionDialog
+from workbench_screens.shell import DeskApp
+
+
+def facts(candidate: Candidate) -> list[str]:
+    """What one should know before deciding, and what speaks against it."""
+    number, _ = words.speedup(candidate)
+    out = [f"{candidate.verdict}  {number}  {candidate.pairs} pairs  by {words.origin(candidate)}"]
+    if candidate.verdict == "CHEATING":
+        out.append("it was caught cheating: the number is not a speedup")
+    elif candidate.verdict != "FASTER":
+        out.append("it is not refereed as faster than the reference")
+    elif not candidate.confirmed:
+        out.append("not yet confirmed in a fresh process")
+    if candidate.findings:
+        out.append(f"{candidate.findings} finding{'s' if candidate.findings > 1 else ''}: read them in the detail")
+    return out
+
+
+class DecidingApp(DeskApp):
+    def action_accept(self) -> None:
+        self._decide("accept", accept=True)
+
+    def action_reject(self) -> None:
+        self._decide("reject", accept=False)
+
+    def _decide(self, action: str, accept: bool) -> None:
+        shown = self.desk.shown()
+        if self.refused(action) or shown is None:
+            return
+        name = shown.id
+
+        def answered(decision: Decision | None) -> None:
+            # The session may have moved on while the person thought.
+            if decision is None or self.refused(action):
+                return
+            person = self.desk.person
+            sent = self.send(
+                Accept(name, decision.reason, person) if decision.accept else Reject(name, decision.reason, person)
+            )
+            if sent:
+                self.tell(f"{name}: {'accept' if decision.accept else 'reject'} sent")
+
+        self.push_screen(DecisionDialog(name, accept, facts(shown)), answered)
+
+    def action_undo(self) -> None:
+        shown = self.desk.shown()
+        if not self.refused("undo") and shown is not None:
+            self.send(UndoDecision(shown.id, self.desk.person))
+
+    def action_pin(self) -> None:
+        shown = self.desk.shown()
+        if not self.refused("pin") and shown is not None:
+            self.send(Pin(shown.id, not shown.pinned))
+
+    def action_mode(self) -> None:
+        if self.refused("mode"):
+            return
+        mode = self.desk.projection.header.mode
+        if self.send(SetMode("review" if mode == "auto" else "auto")):
+            self.tell(
+                "review mode asked for: candidates will wait for you"
+                if mode == "auto"
+                else "auto mode asked for: candidates no longer wait"
+            )
+
+    def action_budget(self) -> None:
+        if self.refused("budget"):
+            return
+        p = self.desk.projection
+
+        def answered(caps: Budget | None) -> None:
+            if caps is not None and not self.refused("budget"):
+                self.send(SetBudget(caps))
+
+        self.push_screen(BudgetDialog(p.header.budget, budget(p)), answered)
+
+    def action_stop(self) -> None:
+        if self.refused("stop"):
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes and not self.refused("stop"):
+                self.send(Stop(f"stopped by {self.desk.person or 'a person'}"))
+
+        text = "The run ends after what is in flight; the session stays and can be resumed."
+        self.push_screen(ConfirmDialog("Stop the run?", text), answered)
+
+    def action_steer(self) -> None:
+        if self.refused("steer"):
+            return
+
+        def answered(text: str | None) -> None:
+            if text and not self.refused("steer"):
+                self.send(Steer(text))
+
+        now = self.desk.projection.header.steering
+        said = (f"so far: {now}",) if now else ()
+        hint = "e.g. try online softmax with wider vectors"
+        self.push_screen(AskDialog("Steer the policy", hint, facts=said), answered)
+
+    def pause_engine(self) -> None:
+        """Space while live."""
+        reason = NEEDS["engine"](self.desk)
+        if reason is not None:
+            self.notify(reason, title="Pause: not now", severity="warning", markup=False)
+            return
+        paused = self.desk.projection.header.phase == "paused"
+        self.send(Resume() if paused else Pause())

@@ -1,0 +1,81 @@
+"""The one kind of live widget: lines drawn from the desk, painted again only when their state changed."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from workbench_screens.desk import Desk
+from workbench_screens.lines import Line, fit_line
+
+
+def paint(line: Line, width: int, desk: Desk, base: str = "") -> Strip:
+    """A line as terminal cells, exactly `width` wide. `base` is mixed under every span (a cursor row)."""
+    style = desk.theming.style
+    spans = fit_line(line, width)
+    return Strip([Segment(text, style(f"{word} {base}" if base else word)) for text, word in spans], width)
+
+
+class Pane(ScrollView, can_focus=False):
+    """Subclasses draw lines; those beyond the height scroll. Costs nothing while hidden or unchanged."""
+
+    DEFAULT_CSS = """
+    Pane { height: auto; background: transparent; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    """
+
+    def __init__(self, desk: Desk, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.desk = desk
+        self._lines: list[Line] = []
+        self._drawn: tuple[object, ...] | None = None
+        self.draws = 0
+        """How often it drew: tests count these, not milliseconds."""
+
+    def state(self) -> tuple[object, ...]:
+        """Whatever the lines depend on. Compared by value."""
+        return self.desk.state()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines for a width and height in cells."""
+        raise NotImplementedError
+
+    def pulse(self) -> None:
+        """The tick: draws again when visible and changed."""
+        if not self.is_on_screen or not self.size:
+            return
+        size = self.scrollable_content_region.size
+        key = (*self.state(), size.width, size.height)
+        if key != self._drawn:
+            self._drawn = key
+            self._redraw(size.width, size.height)
+
+    def repaint(self) -> None:
+        """Draws again at once, whatever the state."""
+        self._drawn = None
+        self.pulse()
+
+    def on_resize(self) -> None:
+        self.pulse()
+
+    def on_show(self) -> None:
+        self.pulse()
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.pulse)
+
+    def _redraw(self, width: int, height: int) -> None:
+        self.draws += 1
+        self._lines = self.draw(width, height)
+        size = Size(width, len(self._lines))
+        if self.virtual_size != size:
+            self.virtual_size = size
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        index = self.scroll_offset.y + y
+        if index >= len(self._lines):
+            return Strip.blank(width)
+        return paint(self._lines[index], width, self.desk)
