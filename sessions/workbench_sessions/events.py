@@ -263,6 +263,8 @@ class VerdictReached(Event, frozen=True):
     sandbox_level: str = ""
     reason: str = ""
     evaluation: int | None = None
+    seed: str = ""
+    """Of the check inputs and pair order, revealed after the fact (hex)."""
 
 
 class HumanAccepted(Event, frozen=True):

@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench_engine.sandbox.cage import Cage, command
+from workbench_engine.sandbox.cgroup import ControlGroup
 from workbench_engine.sandbox.level import SandboxLevel
 from workbench_engine.sandbox.limits import COMPILE
 
@@ -141,10 +142,11 @@ class CpuBuilder:
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "TMPDIR": "/tmp"},
         )
         log_file = job.parent / f"{job.name}.log"
+        group = ControlGroup(cage.limits)
         try:
             with log_file.open("wb") as sink:
                 process = await asyncio.create_subprocess_exec(
-                    *command(self._level, cage, ["/bin/sh", "-c", script]),
+                    *group.joining(command(self._level, cage, ["/bin/sh", "-c", script])),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=sink,
                     stderr=sink,
@@ -166,6 +168,7 @@ class CpuBuilder:
                 log = source.read(LOG_KEPT).decode("utf-8", "replace")
         finally:
             log_file.unlink(missing_ok=True)
+            group.close()
         return code, log.replace("/job/", "").replace(f"{job}/", ""), late
 
 

@@ -34,8 +34,9 @@ def from_float(values: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Reals rounded into the storage of `dtype` (bfloat16: round to nearest even on the raw bits)."""
     if dtype != "bfloat16":
         return np.array(values, dtype=NUMPY[dtype])
-    bits = values.astype("<f4").view("<u4")
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
+    bits: NDArray[np.uint32] = values.astype("<f4").view("<u4")
+    rounded: NDArray[np.uint32] = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return rounded.astype("<u2")
 
 
 def to_float64(stored: NDArray[Any], dtype: str) -> NDArray[np.float64]:
@@ -58,8 +59,10 @@ def poison(view: NDArray[Any], dtype: str) -> None:
 def is_poison(view: NDArray[Any], dtype: str) -> NDArray[np.bool_]:
     """Which elements still look unwritten (floats: any NaN)."""
     if dtype == "bfloat16":
-        return np.greater(view & 0x7FFF, 0x7F80)
+        magnitude: NDArray[np.uint16] = view & np.uint16(0x7FFF)
+        return magnitude > np.uint16(0x7F80)
     if dtype in FLOATS:
-        return np.isnan(view)
+        reals: NDArray[np.float64] = view
+        return np.isnan(reals)
     pattern = np.frombuffer(b"\x7b" * view.dtype.itemsize, dtype=view.dtype)[0]
     return np.asarray(view == pattern)

@@ -87,7 +87,7 @@ def command(level: SandboxLevel, cage: Cage, program: Sequence[str]) -> list[str
         argv += ["--ro-bind", host, inside]
     for host, inside in cage.writable:
         argv += ["--bind", host, inside]
-    return [*argv, "--chdir", SCRATCH, "--", *limited]
+    return [*argv, "--remount-ro", "/", "--chdir", SCRATCH, "--", *limited]
 
 
 def environment_for_popen(level: SandboxLevel, cage: Cage) -> Mapping[str, str]:

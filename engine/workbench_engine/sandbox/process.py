@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from workbench_engine.sandbox.cage import Cage, command, environment_for_popen
+from workbench_engine.sandbox.cgroup import ControlGroup
 from workbench_engine.sandbox.level import SandboxLevel
 
 OUTPUT_KEPT = 16_384
@@ -34,6 +35,7 @@ class CagedProcess:
         affinity: Sequence[int] | None = None,
     ) -> None:
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._group = ControlGroup(cage.limits)
         wanted = set(affinity) if affinity else None
         before = os.sched_getaffinity(0)
         try:
@@ -41,7 +43,7 @@ class CagedProcess:
             if wanted:
                 os.sched_setaffinity(0, wanted)
             self._process = subprocess.Popen(
-                command(level, cage, program),
+                self._group.joining(command(level, cage, program)),
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
@@ -116,4 +118,5 @@ class CagedProcess:
 
     def close(self) -> None:
         self.kill()
+        self._group.close()
         self._output.close()
