@@ -60,10 +60,10 @@ class RandomPolicy:
     def restore(self, state: bytes) -> None:
         try:
             saved = msgspec.msgpack.decode(state, type=_RandomState)
-            self._rng.setstate(saved.rng)
-        except (msgspec.DecodeError, ValueError, TypeError) as error:
+        except msgspec.DecodeError as error:
             raise ValueError(f"state is not of policy {self.name!r}: {error}") from None
         if saved.task != self._space.task:
             raise ValueError(f"state of policy {self.name!r} belongs to task {saved.task!r}, not {self._space.task!r}")
+        self._rng.setstate(saved.rng)
         self._seen = set(saved.seen)
         self._samples = saved.samples

@@ -35,7 +35,7 @@ class DesignSpaceSettings(Struct, frozen=True):
 
     network: NetworkSettings = NetworkSettings()
     loss: LossSettings = LossSettings(kl_weight=0.002, entropy_weight=0.005)
-    estimator: Estimator = "leave-one-out"
+    estimator: Estimator = "entropic"
     rate_logits: float = 0.25
     rate_gates: float = 0.05
     rate_network: float = 3e-3
@@ -44,7 +44,7 @@ class DesignSpaceSettings(Struct, frozen=True):
     window: int = 6
     decay: float = 0.8
     ridge: float = 2.0
-    thompson: float = 0.0
+    thompson: float = 0.7
     resamples: int = 32
 
 

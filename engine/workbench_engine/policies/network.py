@@ -28,7 +28,7 @@ class NetworkSettings(Struct, frozen=True):
     near: float = 0.3
     contrast: float = 0.3
     trust: float = 1.0
-    floor_changes: float = 1.0
+    floor_changes: float = 0.5
     floor_most: float = 0.25
 
 

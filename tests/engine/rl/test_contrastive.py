@@ -1,3 +1,4 @@
+import itertools
 import math
 import random
 from collections import Counter
@@ -31,7 +32,7 @@ def test_buckets_hold_every_timed_candidate_once_and_rise(speedups: list[float |
     members = [m.candidate for b in buckets for m in b.members]
     assert sorted(members) == sorted(f"c{i}" for i, s in enumerate(speedups) if s is not None)
     assert len(buckets) <= settings.max_buckets
-    assert all(a.mean < b.mean for a, b in zip(buckets, buckets[1:], strict=False))
+    assert all(a.mean < b.mean for a, b in itertools.pairwise(buckets))
 
 
 def test_a_bucket_is_a_tenth_wide_on_ln_speedup() -> None:
@@ -66,9 +67,7 @@ def test_temperature_is_the_spread_with_a_floor() -> None:
 
 
 @given(speedup_lists, st.integers(1, 4), st.integers(0, 1000))
-def test_exemplars_come_from_distinct_buckets_slow_to_fast(
-    speedups: list[float | None], count: int, seed: int
-) -> None:
+def test_exemplars_come_from_distinct_buckets_slow_to_fast(speedups: list[float | None], count: int, seed: int) -> None:
     pool = scored(speedups)
     settings = ContrastiveSettings(exemplars=count)
     drawn = draw_exemplars(pool, settings, random.Random(seed))
