@@ -19,7 +19,7 @@ from workbench_engine.tasks.cxx.loops import (
     sweep,
 )
 from workbench_engine.tasks.cxx.preamble import PREAMBLE, kernel_file
-from workbench_engine.tasks.cxx.rows import Phase, row_blocks
+from workbench_engine.tasks.cxx.rows import Phase, row_blocks, scratch_rows
 
 __all__ = [
     "COMPILER_DIMENSIONS",
@@ -42,5 +42,6 @@ __all__ = [
     "map_pass",
     "parallel_for",
     "row_blocks",
+    "scratch_rows",
     "sweep",
 ]

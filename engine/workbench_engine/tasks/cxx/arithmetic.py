@@ -12,8 +12,8 @@ EXP = ("libm", "poly6", "poly5", "poly5_flush", "poly4")
 TANH = ("libm", "split", "exp", "rational")
 """split: odd polynomial near 0, else through exp; exp: through exp alone (loses digits near 0); rational: 2e-3 off."""
 ERF = ("libm", "split", "erfcx", "erfcx7", "erfcx5")
-"""split: odd polynomial below 1, else erfcx; erfcx: exp(-x^2) times a polynomial of 1/(1 + x/2); erfcx7 and erfcx5: a shorter
-polynomial, 4e-7 and 2e-5 off."""
+"""split: odd polynomial below 1, else erfcx; erfcx: exp(-x^2) times a polynomial of 1/(1 + x/2); erfcx7 and
+erfcx5: a shorter polynomial, 4e-7 and 2e-5 off."""
 LOG = ("libm", "poly7", "poly5", "poly3")
 """Relative fit errors of log(1 + f): poly7 6e-9, poly5 3e-7, poly3 1e-5."""
 

@@ -25,8 +25,8 @@ _DIMENSIONS = (
         "gelu",
         "algorithm",
         ("erf", "cdf", "erfc_side", "tanh"),
-        "erf: x (1 + erf(x / sqrt 2)) / 2; cdf: x Phi(x) by its own fit; erfc_side: the positive side from the negative "
-        "one; tanh: the usual approximation, 1e-3 off",
+        "erf: x (1 + erf(x / sqrt 2)) / 2; cdf: x Phi(x) by its own fit; erfc_side: the positive side from the "
+        "negative one; tanh: the usual approximation, 1e-3 off",
     ),
     Dimension(
         "fusion",

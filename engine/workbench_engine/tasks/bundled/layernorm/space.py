@@ -19,6 +19,7 @@ from workbench_engine.tasks.cxx import (
     lanes_of,
     map_pass,
     row_blocks,
+    scratch_rows,
     sweep,
 )
 from workbench_engine.tasks.design import DesignSpace, Dimension, Kernel, Value
@@ -121,11 +122,8 @@ def _render(v: Mapping[str, Value]) -> Kernel:
     phases = [Phase(first, makes), Phase(map_pass(write, "n", "", value, "y", str(v["store"])))]
     row = "const float* RESTRICT x = X + i * n; float* y = Y + i * n; (void)y;\n"
     block = int(v["row_block"])
-    if scratch:
-        # The scratch holds one row, so a block's rows cannot wait between passes; longer rows use the output.
-        row += "float room[8192] __attribute__((aligned(64))); float* scratch = n <= 8192 ? room : y;\n"
-        block = 1
-    loop = row_blocks(phases, row=row, threads=str(v["threads"]), block=block)
+    before, own = scratch_rows(block) if scratch else ("", "")
+    loop = row_blocks(phases, row=row + own, threads=str(v["threads"]), block=block, before=before)
     head = (
         "const float* X = (const float*)in[0]; const float* RESTRICT W = (const float*)in[1];\n"
         "const float* RESTRICT B = (const float*)in[2]; float* Y = (float*)out[0];\n"

@@ -19,6 +19,7 @@ from workbench_engine.tasks.cxx import (
     lanes_of,
     map_pass,
     row_blocks,
+    scratch_rows,
     sweep,
 )
 from workbench_engine.tasks.design import DesignSpace, Dimension, Kernel, Value
@@ -128,11 +129,8 @@ def _render(v: Mapping[str, Value]) -> Kernel:
         phases.append(Phase(map_pass(write, "n", "", "load<@T>(x + @j) * r * load<@T>(W + @j)", "y", store)))
     row = "const float* RESTRICT x = X + i * n; float* y = Y + i * n; (void)y;\n"
     block = int(v["row_block"])
-    if fusion == "weighted_scratch":
-        # The scratch holds one row, so a block's rows cannot wait between passes; longer rows use the output.
-        row += "float room[8192] __attribute__((aligned(64))); float* scratch = n <= 8192 ? room : y;\n"
-        block = 1
-    loop = row_blocks(phases, row=row, threads=str(v["threads"]), block=block)
+    before, own = scratch_rows(block) if fusion == "weighted_scratch" else ("", "")
+    loop = row_blocks(phases, row=row + own, threads=str(v["threads"]), block=block, before=before)
     head = (
         "const float* X = (const float*)in[0]; const float* RESTRICT W = (const float*)in[1];\n"
         "float* Y = (float*)out[0];\nconst long rows = dim[0], n = dim[1];\n"

@@ -20,6 +20,7 @@ from workbench_engine.tasks.cxx import (
     lanes_of,
     map_pass,
     row_blocks,
+    scratch_rows,
     sweep,
 )
 from workbench_engine.tasks.design import DesignSpace, Dimension, Kernel, Value
@@ -110,11 +111,8 @@ def _render(v: Mapping[str, Value]) -> Kernel:
     phases.append(Phase(map_pass(exponent, "n", "", f"{_KEPT[algorithm]} {scale}", "y", str(v["store"]))))
     row = "const float* RESTRICT x = X + i * n; float* y = Y + i * n; (void)y;\n"
     block = int(v["row_block"])
-    if algorithm == "in_scratch":
-        # The scratch holds one row, so a block's rows cannot wait between passes; longer rows use the output.
-        row += "float room[8192] __attribute__((aligned(64))); float* scratch = n <= 8192 ? room : y;\n"
-        block = 1
-    loop = row_blocks(phases, row=row, threads=str(v["threads"]), block=block)
+    before, own = scratch_rows(block) if algorithm == "in_scratch" else ("", "")
+    loop = row_blocks(phases, row=row + own, threads=str(v["threads"]), block=block, before=before)
     head = "const float* X = (const float*)in[0]; float* Y = (float*)out[0];\nconst long rows = dim[0], n = dim[1];\n"
     return Kernel(kernel_file(arithmetic(exp=str(v["exp"])), head + loop), flags_of(v))
 
