@@ -1,4 +1,4 @@
-"""Gram matrices A^T A of a batch of tall, skinny matrices: too narrow for a general matrix product to fill its tiles."""
+"""Gram matrices A^T A of a batch of tall, skinny matrices, too narrow to fill a general product's tiles."""
 
 import torch
 from torch import nn

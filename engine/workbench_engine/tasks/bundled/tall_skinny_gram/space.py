@@ -87,7 +87,8 @@ def _outer(v: Mapping[str, Value], lanes: Lanes) -> str:
         factors = "".join(f"const float f{m} = x[(r + {m}) * k + i]; " for m in range(number))
         terms = "".join(f" + f{m} * load<@T>(x + (r + {m}) * k + {start} + @j)" for m in range(number))
         body = f"store<@T>(o + @j, (@T)(load<@T>(o + @j){terms}));"
-        return f"for (long i = 0; i < k; ++i) {{\n{factors}float* o = g + i * k + {start};\n{sweep(lanes, count, body)}}}\n"
+        walk = sweep(lanes, count, body)
+        return f"for (long i = 0; i < k; ++i) {{\n{factors}float* o = g + i * k + {start};\n{walk}}}\n"
 
     rest = f"for (; r < rows; ++r) {{\n{added(1)}}}\n" if rows > 1 else ""
     return f"""\
@@ -108,15 +109,14 @@ def _tiles(v: Mapping[str, Value], lanes: Lanes) -> str:
 
     def row(index: str) -> str:
         """One row's contribution; a tile that hangs over reads a row entry that exists and throws the result away."""
-        loads = "".join(
-            f"const {kind} v{b} = "
-            + (
-                f"load<{kind}>({base} + ({index}) * {stride} + j0 + {b * width});\n"
-                if packed or width == 1
-                else f"load_some<{kind}>(x + ({index}) * k + j0 + {b * width}, k - j0 - {b * width}, end);\n"
-            )
-            for b in range(across)
-        )
+        if packed:
+            reads = [f"load<{kind}>(t + ({index}) * wide + j0 + {b * width})" for b in range(across)]
+        elif width == 1:
+            reads = [f"x[({index}) * k + least(j0 + {b}, k - 1)]" for b in range(across)]
+        else:
+            places = [f"j0 + {b * width}" for b in range(across)]
+            reads = [f"load_some<{kind}>(x + ({index}) * k + {at}, k - ({at}), end)" for at in places]
+        loads = "".join(f"const {kind} v{b} = {read};\n" for b, read in enumerate(reads))
         adds = "".join(
             f"{{ const {kind} u = splat<{kind}>({base}[({index}) * {stride} + least(i0 + {a}, k - 1)]); "
             + " ".join(f"s{a}_{b} = s{a}_{b} + u * v{b};" for b in range(across))
@@ -140,14 +140,8 @@ def _tiles(v: Mapping[str, Value], lanes: Lanes) -> str:
         if packed
         else ""
     )
-    if across > 1 and width == 1 and not packed:
-        # Scalars have no guarded load: a tile that hangs over reads the last column again.
-        row_text = row("@").replace(f"({stride}", f"({stride}")
-        row_of = lambda index: row_text.replace("(@)", f"({index})").replace("j0 + 1", "least(j0 + 1, k - 1)")  # noqa: E731
-    else:
-        row_of = row
-    together = "".join(row_of(f"r + {m}") for m in range(unroll))
-    rest = f"for (; r < rows; ++r) {row_of('r')}" if unroll > 1 else ""
+    together = "".join(row(f"r + {m}") for m in range(unroll))
+    rest = f"for (; r < rows; ++r) {row('r')}" if unroll > 1 else ""
     return f"""\
 {pack}for (long i0 = 0; i0 < k; i0 += {height}) for (long j0 = 0; j0 < k; j0 += {tile}) {{
 {skip}{zeros}long r = 0;
