@@ -18,23 +18,21 @@ from typing import Any
 from msgspec.structs import replace
 from workbench_sessions import events as ev
 from workbench_sessions.commands import Command
-from workbench_sessions.events import Event
 from workbench_sessions.projection import Candidate, Details
 
 from workbench_engine.conducting import groups as grouping
-from workbench_engine.conducting.archive import Archive, lineage
+from workbench_engine.conducting.archive import Archive
 from workbench_engine.conducting.clock import RunClock
 from workbench_engine.conducting.confirming import next_to_confirm, promising_above
 from workbench_engine.conducting.desk import Desk, Refused
 from workbench_engine.conducting.evaluation import BACKSTOP_S, CORRECT, Evaluated, evaluate
-from workbench_engine.conducting.gate import Gate, static_fault
-from workbench_engine.conducting.groups import Group, Member, Saved
-from workbench_engine.conducting.opening import unjudged
+from workbench_engine.conducting.gate import static_fault
+from workbench_engine.conducting.groups import Group
+from workbench_engine.conducting.ledger import Ledger
 from workbench_engine.conducting.policy_thread import PolicyThread
 from workbench_engine.conducting.recorder import Recorder
 from workbench_engine.conducting.signals import Changed
 from workbench_engine.executor import Executor, Job
-from workbench_engine.policies.contract import Context, Proposal
 from workbench_engine.rl.reward import reward_of
 from workbench_engine.settings import RunSettings
 
@@ -82,19 +80,14 @@ class Conductor:
         self._archive = archive
         self._clock = clock
         self._resumed = resumed
-        self._gate = Gate()
+        self._ledger = Ledger(recorder, policy, archive)
         self._changed = Changed()
         self._waiting: deque[str] = deque()
         self._persons: deque[str] = deque()
         self._in_flight: set[str] = set()
-        self._texts: dict[str, str] = {}
         self._slots = asyncio.Semaphore(settings.in_flight)
-        self._open: dict[int, Group] = {}
         self._complete: deque[Group] = deque()
         self._learning: int | None = None
-        self._groups = 0
-        self._policy_state = b""
-        self._last_update: ev.PolicyUpdated | None = None
         self._exhausted = False
         self._paused = False
         self._outcome = ""
@@ -112,7 +105,10 @@ class Conductor:
 
         `left` are commands that were taken already and wait for an answer.
         """
-        await self._take_over()
+        for row in await self._ledger.take_over():
+            (self._waiting if row.group is not None else self._persons).append(row.id)
+        self._look_for_contender()
+        self._collect()
         self._phase("running", "resumed" if self._resumed else "")
         self._clock.start()
         self._arm()
@@ -140,9 +136,9 @@ class Conductor:
         if self._stopped.is_set():
             raise Refused("the run is stopping already")
         self._outcome, self._reason = self._outcome or "stopped", reason or self._reason
-        self._phase("stopping", reason)
         self._stopped.set()
         self._changed.notify()
+        self._phase("stopping", reason)
 
     @property
     def reason(self) -> str:
@@ -184,36 +180,6 @@ class Conductor:
 
     def _phase(self, phase: ev.Phase, reason: str = "") -> None:
         self._recorder.record([ev.PhaseChanged(phase=phase, reason=reason)])
-
-    async def _take_over(self) -> None:
-        """What an earlier engine of this session left: everything judged, open groups, candidates without verdict."""
-        p = self._recorder.projection
-        for row in p.candidates.values():
-            self._gate.admit(row.id, self._recorder.source(row.source_sha256), row.kind)
-        stored = self._recorder.get_state(grouping.STATE_KEY)
-        saved = grouping.decode_saved(stored)
-        learned = {s.group for s in p.policy_steps}
-        if saved is None:
-            saved = Saved(groups=max((r.group for r in p.candidates.values() if r.group is not None), default=0))
-            if stored is not None:
-                self._warn("the saved state of the search cannot be read", "nothing to do: it starts from the log")
-        if saved.policy:
-            try:
-                await self._policy.restore(saved.policy)
-            except ValueError as error:
-                self._warn(f"the policy starts untrained: {error}", "nothing to do: it learns again from here")
-                saved = replace(saved, open=())
-        if saved.last is not None and saved.last.group not in learned:
-            self._recorder.record([saved.last])
-            learned.add(saved.last.group)
-        self._groups, self._policy_state, self._last_update = saved.groups, saved.policy, saved.last
-        self._archive.rebuild(p, self._recorder.source, self._groups)
-        self._open = {g.number: g for g in grouping.survivors(saved.open, p.candidates, learned)}
-        for row in unjudged(p):
-            self._texts[row.id] = self._recorder.source(row.source_sha256)
-            (self._waiting if row.group is not None else self._persons).append(row.id)
-        self._look_for_contender()
-        self._collect()
 
     # Budget
 
@@ -269,12 +235,12 @@ class Conductor:
                     return
                 await self._changed.wait()
                 continue
-            number = self._groups + 1
+            number = self._ledger.next_group
             rng = random.Random(f"{self._settings.seed}:{number}")
             context = self._archive.context(number, self._recorder.projection.header.steering, rng)
             proposals, state = await self._policy.propose(context, n)
-            self._groups, self._policy_state = number, state
-            new = self._admit(context, proposals[:n])
+            new = self._ledger.admit(context, proposals[:n], state)
+            self._waiting.extend(new)
             barren = 0 if new else barren + 1
             self._exhausted = not proposals or barren >= BARREN_GROUPS
             self._collect()
@@ -287,56 +253,6 @@ class Conductor:
         if self._exhausted:
             return f"policy {self._policy.name} has nothing more to propose"
         return f"{self._recorder.projection.evaluations} evaluations are spent"
-
-    def _admit(self, context: Context, proposals: Sequence[Proposal]) -> int:
-        """Gives the new ones their names, stores the group and queues it; returns how many were new."""
-        members: list[Member] = []
-        events: list[Event] = []
-        new: list[str] = []
-        for proposal in proposals:
-            earlier = self._gate.earlier(proposal.text, proposal.kind)
-            if earlier is None:
-                earlier = self._next_name(len(new))
-                events.append(self._proposed(earlier, context, proposal))
-                new.append(earlier)
-            members.append(Member(earlier, proposal.sample))
-        if members:
-            self._open[context.group] = Group(context, tuple(members))
-        self._save()
-        self._recorder.record(events)
-        self._waiting.extend(new)
-        return len(new)
-
-    def _proposed(self, name: str, context: Context, proposal: Proposal) -> ev.CandidateProposed:
-        self._gate.admit(name, proposal.text, proposal.kind)
-        self._texts[name] = proposal.text
-        line = lineage(proposal, context)
-        roles = ["slow"] * (len(line.exemplars) - 1) + ["fast"]
-        shown = [
-            ev.Exemplar(candidate=s.candidate, score=s.speedup or 0.0, role=role)
-            for s, role in zip(line.exemplars, roles, strict=False)
-        ]
-        return ev.CandidateProposed(
-            candidate=name,
-            kind="module" if proposal.kind == "module" else "kernel",
-            source_sha256=self._recorder.put_source(proposal.text),
-            origin=proposal.origin,
-            island=context.island,
-            generation=line.generation,
-            parents=[s.candidate for s in line.parents],
-            point=dict(proposal.point.values) if proposal.point is not None else None,
-            group=context.group,
-            exemplars=shown,
-            note=proposal.note,
-        )
-
-    def _next_name(self, ahead: int = 0) -> str:
-        return f"c{self._recorder.projection.counts.proposed + 1 + ahead:05d}"
-
-    def _save(self) -> None:
-        """Before the events that go with it, so that the state is never behind the log."""
-        saved = Saved(self._groups, tuple(self._open.values()), self._policy_state, self._last_update)
-        self._recorder.put_state(grouping.STATE_KEY, grouping.encode_saved(saved))
 
     # Evaluate and archive
 
@@ -389,7 +305,7 @@ class Conductor:
     async def _judge(self, name: str, profile: str) -> None:
         p = self._recorder.projection
         row = p.candidates[name]
-        text = self._texts.get(name) or self._recorder.source(row.source_sha256)
+        text = self._ledger.text(row)
         fault = static_fault(text, row.kind)
         if fault:
             done = Evaluated(ev.VerdictReached(candidate=name, verdict="FAILED", reason=fault), fault)
@@ -433,13 +349,13 @@ class Conductor:
             details = replace(details, feedback=done.feedback)
         self._ask_for_review(row)
         self._archive.take(row, details, text, again=final)
-        self._texts.pop(row.id, None)
+        self._ledger.forget(row.id)
         self._look_for_contender()
         self._collect()
 
     def _still_counts(self, row: Candidate, final: bool) -> bool:
         """Whether a policy may yet be given this reward."""
-        return not final or (row.group in self._open and row.group != self._learning)
+        return not final or (self._ledger.is_open(row.group) and row.group != self._learning)
 
     def _ask_for_review(self, row: Candidate) -> None:
         """In review mode a good one is kept from being a parent until a person decides; a bad one needs nobody."""
@@ -465,11 +381,8 @@ class Conductor:
 
     def _collect(self) -> None:
         """Groups whose last member was judged go to the learner."""
-        rows = self._recorder.projection.candidates
         queued = {g.number for g in self._complete}
-        for group in self._open.values():
-            if group.number not in queued and grouping.complete(group, rows):
-                self._complete.append(group)
+        self._complete.extend(g for g in self._ledger.complete() if g.number not in queued)
         self._changed.notify()
 
     async def _learn(self) -> None:
@@ -479,14 +392,8 @@ class Conductor:
             self._learning = group.number
             told = grouping.outcomes(group, self._recorder.projection.candidates)
             update, state = await self._policy.learn(group.context, told)
-            p = self._recorder.projection
-            best = p.candidates[p.best].speedup if p.best is not None else None
-            steps = len(p.policy_steps) + 1
-            self._last_update = grouping.policy_updated(group, told, update, steps, p.evaluations, best)
-            self._policy_state = state
-            self._open.pop(group.number, None)
-            self._save()
-            self._recorder.record([self._last_update, *self._archive.group_done()])
+            event = self._ledger.learned(group, told, update, state)
+            self._recorder.record([event, *self._archive.group_done()])
             self._complete.popleft()
             self._learning = None
             self._changed.notify()
@@ -519,33 +426,7 @@ class Conductor:
         """A person's candidate: judged before anybody else's, also while paused."""
         if self._outcome:
             raise Refused("the run is ending; resume the session with a larger budget, then save the file again")
-        fault = static_fault(source, kind)
-        if fault:
-            raise Refused(fault)
-        earlier = self._gate.earlier(source, kind)
-        if earlier is not None:
-            raise Refused(
-                f"the file is the same as {earlier} but for comments and white space; change it and save again"
-            )
-        rows = self._recorder.projection.candidates
-        origin = rows.get(parent) if parent is not None else None
-        if parent is not None and origin is None:
-            raise Refused(f"there is no candidate {parent!r} to have edited; give one of this session or none")
-        name = self._next_name()
-        self._gate.admit(name, source, kind)
-        self._texts[name] = source
-        proposed = ev.CandidateProposed(
-            candidate=name,
-            kind="module" if kind == "module" else "kernel",
-            source_sha256=self._recorder.put_source(source),
-            origin=ev.Origin(policy="person", person=person or None),
-            island=origin.island if origin is not None else 0,
-            generation=origin.generation + 1 if origin is not None else 0,
-            parents=[origin.id] if origin is not None else [],
-            note=note,
-        )
-        self._recorder.record([proposed])
-        self._persons.append(name)
+        self._persons.append(self._ledger.submit(source, kind, parent, person, note))
 
     def changed(self) -> None:
         self._arm()
