@@ -1,0 +1,93 @@
+"""One run from request to end, without a screen."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from msgspec import Struct
+from workbench_engine.settings import RunSettings
+from workbench_sessions.projection import Projection
+from workbench_sessions.reader import SessionReader
+
+from workbench.engine_process import create_session, start_engine
+from workbench.errors import CommandFailed
+
+
+class Point(Struct, frozen=True):
+    """After so many evaluations the best refereed FASTER speedup was this."""
+
+    evaluations: int
+    speedup: float
+
+
+class Finished(Struct, frozen=True):
+    """What a run came to. Speedups are ratios, times seconds; `first_faster_s` counts from the session's opening."""
+
+    task: str
+    policy: str
+    seed: int
+    outcome: str
+    evaluations: int
+    seconds: float
+    verdicts: dict[str, int]
+    reference_s: float | None
+    best: float | None
+    lower: float | None
+    upper: float | None
+    confirmed: bool
+    first_faster_s: float | None
+    delta: float | None
+    sandbox: str
+    host: str
+    curve: list[Point]
+
+
+def run_once(settings: RunSettings, keep: Path | None = None) -> Finished:
+    """Runs a request in an engine process to its end. `keep`: folder for the session file, else it is thrown away.
+
+    Raises CommandFailed when the run failed, SessionError.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{Path(settings.task).stem}-{settings.policy}-{settings.seed}.wb"
+        create_session(path, settings)
+        engine = start_engine(path, Path(scratch) / "engine.log")
+        try:
+            engine.wait()
+        except BaseException:
+            engine.stop()
+            raise
+        with SessionReader(path) as reader:
+            projection = reader.project_at(reader.head_seq())
+        if not projection.header.closed or projection.header.outcome == "failed":
+            raise CommandFailed(projection.header.phase_reason or engine.last_words() or "the run failed")
+        return summary(projection, settings)
+
+
+def summary(p: Projection, settings: RunSettings) -> Finished:
+    """The essentials of an ended session."""
+    names = ("faster", "same", "slower", "ambiguous", "wrong", "failed", "cheating")
+    best = p.candidates.get(p.best) if p.best else None
+    timed = next((r.reference_s for r in p.candidates.values() if r.reference_s is not None), None)
+    floors = [device.delta for device in p.devices.values() if device.delta is not None]
+    return Finished(
+        task=p.header.task.name if p.header.task else settings.task,
+        policy=settings.policy,
+        seed=settings.seed,
+        outcome=p.header.outcome,
+        evaluations=p.evaluations,
+        seconds=p.spent_seconds,
+        verdicts={name.upper(): getattr(p.counts, name) for name in names},
+        reference_s=best.reference_s if best is not None else timed,
+        best=best.speedup if best is not None else None,
+        lower=best.lower if best is not None else None,
+        upper=best.upper if best is not None else None,
+        confirmed=best.confirmed if best is not None else False,
+        first_faster_s=p.best_curve[0].at_s - p.header.opened_at_s if p.best_curve else None,
+        delta=max(floors, default=None),
+        sandbox=p.header.sandbox_level,
+        host=p.header.host.cpu if p.header.host else "",
+        curve=[Point(point.evaluations, point.speedup) for point in p.best_curve],
+    )

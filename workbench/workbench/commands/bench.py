@@ -1,0 +1,235 @@
+"""bench tasks | policies | aa: what the workbench achieves on this machine, measured by its own referee."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec.structs import replace
+from workbench_engine.policies.registry import POLICY_NAMES
+from workbench_engine.settings import RunSettings
+from workbench_engine.tasks.catalogue import bundled_names, bundled_space
+
+from workbench.commands.common import Json, Trust, configuration
+from workbench.config import RunConfig
+from workbench.errors import CommandFailed, EnvironmentProblem, UsageProblem, nearest
+
+app = typer.Typer(no_args_is_help=True, help="Measure what the workbench achieves here.")
+Tasks = Annotated[str, typer.Option(help="Bundled tasks, comma separated (default: all with a design space).")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")]
+
+
+@app.command()
+def tasks(
+    policy: Annotated[str, typer.Option(help="Who proposes.")] = "design-space",
+    minutes: Annotated[float, typer.Option(min=0, help="Budget a task.")] = 3.0,
+    evaluations: Annotated[int, typer.Option(min=0, help="Budget a task; 0 = no limit.")] = 0,
+    tasks: Tasks = "",
+    seed: int = 0,
+    keep: Annotated[Path | None, typer.Option(help="Folder that keeps the sessions.")] = None,
+    trust: Trust = None,
+    json: Json = False,
+    markdown: Markdown = False,
+) -> None:
+    """Optimise bundled tasks one after the other and print what was found."""
+    from workbench.benching.runs import Finished, run_once
+    from workbench.benching.tables import TASK_COLUMNS, markdown_table, task_cells, text_table
+
+    base = _base(policy, seed, evaluations, minutes, trust)
+    done: list[Finished] = []
+    for name in chosen(tasks):
+        try:
+            done.append(run_once(_request(name, base), keep))
+        except CommandFailed as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        print(text_table(TASK_COLUMNS, [task_cells(done[-1])]).splitlines()[1], file=sys.stderr, flush=True)
+    if not done:
+        raise CommandFailed("no task could be run")
+    if json:
+        print(msgspec.json.format(msgspec.json.encode(done).decode(), indent=2))
+    else:
+        print((markdown_table if markdown else text_table)(TASK_COLUMNS, [task_cells(one) for one in done]))
+        faster = sum(one.best is not None and one.confirmed for one in done)
+        print(f"confirmed faster than eager on {faster} of {len(done)} tasks", file=sys.stderr)
+
+
+@app.command()
+def policies(
+    policies: Annotated[str, typer.Option(help="Comma separated; the first is compared with the others.")] = (
+        "design-space,random,best-of-n"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each policy on each task.")] = 5,
+    evaluations: Annotated[int, typer.Option(min=1, help="Budget of each run.")] = 64,
+    tasks: Tasks = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Raw results; what it holds is not run again.")] = Path(
+        "out/policies.json"
+    ),
+    plot: Annotated[Path | None, typer.Option(help="Curves to this PNG or SVG.")] = None,
+    trust: Trust = None,
+    json: Json = False,
+    markdown: Markdown = False,
+) -> None:
+    """Compare policies at equal evaluations. Can be cut off and called again: finished runs are kept."""
+    from workbench.benching import store
+    from workbench.benching.comparing import cells, compare
+    from workbench.benching.plotting import plot_policies
+    from workbench.benching.runs import run_once
+    from workbench.benching.tables import markdown_table, text_table
+
+    names, picked = _policies(policies), chosen(tasks)
+    results = store.load(output, evaluations)
+    have = {(run.task, run.policy, run.seed) for run in results.runs}
+    # Seeds outermost and policies innermost: a drift of the machine meets all policies alike.
+    wanted = [(task, policy, seed) for seed in range(seeds) for task in picked for policy in names]
+    todo = [one for one in wanted if one not in have]
+    for number, (task, policy, seed) in enumerate(todo, 1):
+        # Confirmation decides what is called best in a run; here every evaluation counts the same.
+        base = replace(_base(policy, seed, evaluations, 0.0, trust), confirm=False)
+        try:
+            run = run_once(_request(task, base))
+        except CommandFailed as error:
+            print(f"{task} {policy} seed {seed}: {error}", file=sys.stderr)
+            continue
+        results = store.Results(evaluations, [*results.runs, run])
+        try:
+            store.save(output, results)
+        except OSError as error:
+            raise EnvironmentProblem(f"{output}: cannot be written ({error.strerror or error})") from error
+        said = f"{number}/{len(todo)} {task} {policy} seed {seed}: {run.best or 1.0:.2f}× in {run.seconds:.0f} s"
+        print(said, file=sys.stderr, flush=True)
+    runs = [run for run in results.runs if (run.task, run.policy, run.seed) in set(wanted)]
+    if not runs:
+        raise CommandFailed("no run finished")
+    found = cells(runs, evaluations)
+    compared = []
+    for other in names[1:]:
+        try:
+            compared.append(compare(found, names[0], other))
+        except ValueError as error:
+            print(error, file=sys.stderr)
+    if plot is not None:
+        plot_policies(runs, evaluations, plot)
+    if json:
+        body = {"evaluations": evaluations, "cells": found, "comparisons": compared}
+        print(msgspec.json.format(msgspec.json.encode(body).decode(), indent=2))
+        return
+    medians = {(cell.task, cell.policy): cell for cell in found}
+    rows = [
+        [
+            task,
+            *(
+                f"{medians[task, p].median:.3f}× (n={len(medians[task, p].best)})" if (task, p) in medians else "—"
+                for p in names
+            ),
+        ]
+        for task in picked
+    ]
+    print((markdown_table if markdown else text_table)(["task", *names], rows))
+    for one in compared:
+        print(
+            f"{one.policy} against {one.against}: {one.wins} wins, {one.losses} losses, {one.ties} ties; "
+            f"geometric mean of the ratio {one.geomean_ratio:.3f}; sign test p = {one.p:.3g}"
+        )
+
+
+@app.command()
+def aa(
+    task: Annotated[str, typer.Argument(help="A bundled task's name or a task file.")] = "softmax_rows",
+    runs: Annotated[int, typer.Option(min=1, help="How many candidates.")] = 100,
+    profile: Annotated[str, typer.Option(help="search, or final: as a winner is confirmed.")] = "search",
+    trust: Trust = None,
+    json: Json = False,
+) -> None:
+    """Judge a candidate that is the reference itself, again and again: how often is it called FASTER or SLOWER?"""
+    from workbench.commands.judging import builds
+    from workbench.judging import Judge, read_task
+
+    if profile not in ("search", "final"):
+        raise UsageProblem(f"--profile {profile!r} is unknown; known: search, final")
+    resolved, where = configuration({"run.trust": trust})
+    opened = read_task(task)
+    text = twin(opened.source)
+    counts: Counter[str] = Counter()
+    logs: list[float] = []
+    deltas: list[float] = []
+
+    async def measure() -> None:
+        async with Judge(opened, builds(where), trust=resolved.config.run.trust) as judges:
+            for number in range(runs):
+                judged = await judges.judge(text, "module", profile)
+                counts[judged.verdict.verdict] += 1
+                deltas.append(judged.delta)
+                if judged.verdict.speedup is not None:
+                    logs.append(math.log(judged.verdict.speedup))
+                said = f"{judged.verdict.verdict} {judged.verdict.speedup or math.nan:.4f} {judged.verdict.reason}"
+                print(f"{number + 1}/{runs} {said}".rstrip(), file=sys.stderr, flush=True)
+
+    asyncio.run(measure())
+    body = {
+        "task": task,
+        "profile": profile,
+        "runs": runs,
+        "verdicts": dict(counts),
+        "delta": max(deltas),
+        "largest_log_speedup": max(map(abs, logs), default=None),
+        "log_speedups": logs,
+    }
+    if json:
+        print(msgspec.json.format(msgspec.json.encode(body).decode(), indent=2))
+        return
+    print(f"{runs} runs of the reference against itself on {task} ({profile}), A/A floor ±{max(deltas):.2%}")
+    for name, count in counts.most_common():
+        print(f"{count:>5}  {name}  {count / runs:.1%}")
+    if logs:
+        print(f"largest |ln speedup| {max(map(abs, logs)):.4f}")
+
+
+def twin(reference: str) -> str:
+    """A candidate that is the reference: its file, with `ModelNew` as another name of `Model`."""
+    return f"{reference.rstrip()}\n\n\nModelNew = Model\n"
+
+
+def chosen(tasks: str) -> list[str]:
+    """Names from a comma separated list; empty means all that have a design space. Raises UsageProblem."""
+    known = bundled_names()
+    names = [one.strip() for one in tasks.split(",") if one.strip()]
+    for name in names:
+        if name not in known:
+            raise UsageProblem(f"--tasks: no bundled task {name!r}; {nearest(name, known)}")
+    return names or [name for name in known if bundled_space(name) is not None]
+
+
+def _policies(given: str) -> list[str]:
+    names = [one.strip() for one in given.split(",") if one.strip()]
+    for name in names:
+        if name not in POLICY_NAMES:
+            raise UsageProblem(f"--policies: no policy {name!r}; {nearest(name, POLICY_NAMES)}")
+    if not names:
+        raise UsageProblem(f"--policies: give at least one of {', '.join(POLICY_NAMES)}")
+    return names
+
+
+def _base(policy: str, seed: int, evaluations: int, minutes: float, trust: bool | None) -> RunConfig:
+    flags = {
+        "run.policy": _policies(policy)[0],
+        "run.seed": seed,
+        "run.evaluations": evaluations,
+        "run.minutes": minutes,
+        "run.trust": trust,
+        # A bench never waits for a person.
+        "run.mode": "auto",
+    }
+    return configuration(flags)[0].config.run
+
+
+def _request(task: str, run: RunConfig) -> RunSettings:
+    from workbench.commands.running import settings_of
+
+    return settings_of(task, f"bench-{task}", run)

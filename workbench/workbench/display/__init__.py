@@ -1,0 +1,1 @@
+"""How a session is shown: full screen, with rich progress, or in plain lines. One protocol, chosen once."""
