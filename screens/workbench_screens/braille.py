@@ -69,9 +69,12 @@ def _bridge(dots: Dots, x0: int, x1: int, y0: int, y1: int, step: bool) -> None:
         dots[y0, x0:x1] = True
         dots[min(y0, y1) : max(y0, y1) + 1, x1] = True
         return
-    count = max(x1 - x0, abs(y1 - y0))
-    if count <= 1:
+    if x1 - x0 == 1:
+        half = (y0 + y1) // 2
+        dots[min(y0, half) : max(y0, half) + 1, x0] = True
+        dots[min(y1, half) : max(y1, half) + 1, x1] = True
         return
+    count = max(x1 - x0, abs(y1 - y0))
     xs = np.rint(np.linspace(x0, x1, count + 1)).astype(np.int64)
     ys = np.rint(np.linspace(y0, y1, count + 1)).astype(np.int64)
     dots[ys, xs] = True

@@ -44,7 +44,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((m * power for m in (1, 2, 5, 10) if m * power >= raw), 10 * power)
     first = math.ceil(low / step - 1e-9) * step
-    return [first + i * step for i in range(int((high - first) / step + 1e-9) + 1)]
+    return [first + i * step for i in range(math.floor((high - first) / step + 1e-9) + 1)]
 
 
 def tick_text(value: float, step: float) -> str:
@@ -102,7 +102,9 @@ def chart(
     for i, row in enumerate(body):
         text = labels.get(i, "")
         lines.append([(fit(text, label, right=True), "muted"), (bar if text else _edge(glyphs), "faint"), *row])
-    lines.append([(fit(x_text, label, right=True), "muted"), *_axis(x_low, x_high, columns + 1, glyphs, marks or [])])
+    lines.append(
+        [(fit(x_text, label - 1, right=True) + " ", "muted"), *_axis(x_low, x_high, columns + 1, glyphs, marks or [])]
+    )
     return lines
 
 

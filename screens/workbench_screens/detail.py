@@ -18,15 +18,17 @@ def pair_strip(series: PairSeries, width: int, glyphs: Glyphs) -> list[Line]:
     reference, candidate = series.reference_s[-count:], series.candidate_s[-count:]
     if not count:
         return []
-    top = max(*reference, *candidate)
+    every = [*reference, *candidate]
+    low, top = min(every), max(every)
+    low -= (top - low) * 0.1
     logs = medians.logs_of(series)
     now = medians.running(logs)
     out: list[Line] = []
     where = f"{series.device} {series.phase}" + (f" {series.threads} threads" if series.threads > 1 else "")
     said = "" if now is None else f" {formats.interval(now.median, now.lower, now.upper)} so far"
     out.append([(f"pairs {now.pairs if now else 0} {where}", "muted"), (said, "")])
-    out.append([("ref  ", "muted"), (words.strip(list(reference), count, glyphs, top * 1.001), "pending")])
-    out.append([("cand ", "muted"), (words.strip(list(candidate), count, glyphs, top * 1.001), "faster")])
+    out.append([("ref  ", "muted"), (words.strip(list(reference), count, glyphs, top * 1.001, low), "pending")])
+    out.append([("cand ", "muted"), (words.strip(list(candidate), count, glyphs, top * 1.001, low), "faster")])
     return out
 
 

@@ -241,6 +241,13 @@ class DevicesScreen(WorkScreen):
             yield boxed(TelemetryPane(self.desk, id="telemetry"), "Telemetry")
             yield boxed(PairsPane(self.desk), "Pairs timed now")
 
+    def tick(self) -> None:
+        lanes = self.query_one(LanesPane)
+        height = max(1, len(self.desk.projection.devices)) + 4
+        if lanes.styles.height is None or lanes.styles.height.value != height:
+            lanes.styles.height = height
+        super().tick()
+
     def action_window(self, factor: float) -> None:
         lanes = self.query_one(LanesPane)
         low, high = WINDOWS_S

@@ -184,11 +184,11 @@ class DiffView(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         index = self.scroll_offset.y + y
         if index >= len(self._rows):
-            return Strip.blank(width)
+            return Strip.blank(width, self.rich_style)
         row = self._rows[index]
         if self.unified:
             line = single_row(row, self._left, self._right, width, self._shift)
         else:
             bar = "|" if self.desk.glyphs.ascii else "│"
             line = split_row(row, self._left, self._right, width, self._shift, bar)
-        return paint(line, width, self.desk)
+        return paint(line, width, self.desk).apply_style(self.rich_style)

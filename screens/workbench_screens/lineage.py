@@ -39,12 +39,25 @@ def _worth(candidate: Candidate) -> float:
     return candidate.speedup if candidate.speedup is not None and words.claimed(candidate) else 0.0
 
 
+def _tops(p: Projection) -> list[str]:
+    """The best claimed candidate of each island."""
+    tops: dict[int, Candidate] = {}
+    for candidate in p.candidates.values():
+        if _worth(candidate) > 0 and (
+            candidate.island not in tops or _worth(candidate) > _worth(tops[candidate.island])
+        ):
+            tops[candidate.island] = candidate
+    return [candidate.id for candidate in tops.values()]
+
+
 def tree_lines(desk: Desk) -> list[Line]:
-    """One block an island. Open are the ways to the best and to the chosen candidate."""
+    """One block an island. Open are the ways to each island's best and to the chosen candidate."""
     p, glyphs = desk.projection, desk.glyphs
     best_path = set(ancestry(p, p.best))
     chosen_path = set(ancestry(p, desk.selected))
     opened = best_path | chosen_path
+    for name in _tops(p):
+        opened |= set(ancestry(p, name))
     below = children(p)
     out: list[Line] = []
     for island in sorted({candidate.island for candidate in p.candidates.values()}):
@@ -118,17 +131,12 @@ def _node(desk: Desk, c: Candidate, count: int, bold: bool) -> Line:
 class LineagePane(Pane, can_focus=True):
     HELP = "The tree of candidates by island. Choose one on the Population screen to see its way."
 
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk, id="tree")
+        self.rest_s = 2.0
+
     def state(self) -> tuple[object, ...]:
-        p = self.desk.projection
-        # Once a second of the run is often enough for a tree.
-        return (
-            self.desk.sessions,
-            self.desk.themed,
-            p.best,
-            self.desk.selected,
-            int(self.desk.clock()) if self.desk.feed.live else p.seq,
-            len(p.candidates) if self.desk.feed.live else 0,
-        )[: 5 if self.desk.feed.live else 6]
+        return (*self.desk.state(), self.desk.selected)
 
     def draw(self, width: int, height: int) -> list[Line]:
         return tree_lines(self.desk)
@@ -140,7 +148,7 @@ class LineageScreen(WorkScreen):
     BINDINGS = bindings("lineage")
 
     def body(self) -> ComposeResult:
-        yield LineagePane(self.desk, id="tree")
+        yield LineagePane(self.desk)
 
     def on_mount(self) -> None:
         self.query_one(LineagePane).focus()

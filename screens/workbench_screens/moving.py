@@ -60,6 +60,7 @@ class MovingApp(DecidingApp):
             word = "new best" if kind == "best" else "mark"
             self.tell(f"no {'further' if direction > 0 else 'earlier'} {word}")
         else:
+            self.clear_notifications()
             self.tell(f"{formats.clock(found.at_s - self.desk.feed.first_at_s)} {found.text}", title=found.kind)
         self.paint()
 

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from workbench_sessions.projection import Candidate
 
 from workbench_screens.query import Query
 
-SORTS: dict[str, tuple[Callable[[Candidate], Any], bool]] = {
-    "newest": (lambda c: c.proposed_seq, True),
-    "id": (lambda c: c.id, False),
-    "gen": (lambda c: c.generation, True),
-    "isl": (lambda c: c.island, False),
-    "parent": (lambda c: c.parents[0] if c.parents else None, False),
-    "origin": (lambda c: c.origin.policy, False),
-    "stage": (lambda c: ("proposed", "build", "verify", "time", "judge", "done").index(c.stage), False),
-    "speedup": (lambda c: _ranked(c), True),
-    "verdict": (lambda c: c.verdict, False),
-}
-"""Column → (key, descending at first). A key of None goes last either way."""
+_STAGE_ORDER = {name: i for i, name in enumerate(("proposed", "build", "verify", "time", "judge", "done"))}
 
 
 def _ranked(candidate: Candidate) -> float | None:
@@ -32,6 +22,20 @@ def _ranked(candidate: Candidate) -> float | None:
     return candidate.speedup
 
 
+SORTS: dict[str, tuple[Callable[[Candidate], Any], bool]] = {
+    "newest": (attrgetter("proposed_seq"), True),
+    "id": (attrgetter("id"), False),
+    "gen": (attrgetter("generation"), True),
+    "isl": (attrgetter("island"), False),
+    "parent": (lambda c: c.parents[0] if c.parents else None, False),
+    "origin": (attrgetter("origin.policy"), False),
+    "stage": (lambda c: _STAGE_ORDER[c.stage], False),
+    "speedup": (_ranked, True),
+    "verdict": (attrgetter("verdict"), False),
+}
+"""Column → (key, descending at first). A key of None goes last either way."""
+
+
 def arrange(candidates: Iterable[Candidate], query: Query, sort: str = "newest", reverse: bool = False) -> list[str]:
     """Ids that the query takes, sorted; `reverse` turns the column's own direction around. Stable."""
     chosen = [c for c in candidates if query.matches(c)] if query.terms else list(candidates)
@@ -41,6 +45,7 @@ def arrange(candidates: Iterable[Candidate], query: Query, sort: str = "newest",
     if sort == "newest":
         # Candidates are kept in the order they were proposed.
         return [c.id for c in (reversed(chosen) if descending else chosen)]
-    known = [(value, c.id) for c in chosen if (value := key(c)) is not None]
-    known.sort(key=lambda item: item[0], reverse=descending)
-    return [name for _, name in known] + [c.id for c in chosen if key(c) is None]
+    keys = list(map(key, chosen))
+    places = [i for i, value in enumerate(keys) if value is not None]
+    places.sort(key=keys.__getitem__, reverse=descending)
+    return [chosen[i].id for i in places] + [c.id for c, value in zip(chosen, keys, strict=True) if value is None]

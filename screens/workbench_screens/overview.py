@@ -93,6 +93,7 @@ def now_lines(desk: Desk, width: int) -> list[Line]:
         [(f"wait {waiting}  build {c.building}  verify {c.verifying}  time {c.timing}  done {c.done}", "")],
         [],
         [],
+        [],
     ]
     tallies = (
         ("FASTER", c.faster),
@@ -105,7 +106,7 @@ def now_lines(desk: Desk, width: int) -> list[Line]:
     )
     for i, (word, count) in enumerate(tallies):
         style = words.VERDICT_STYLE[word] if count else "muted"
-        lines[1 + (i > 3)].append((f"{glyphs.verdicts[word]} {word.lower()} {count}  ", style))
+        lines[1 + (i > 2) + (i > 4)].append((f"{glyphs.verdicts[word]} {word.lower()} {count}  ", style))
     pace = rate_per_minute(p, desk.now_s())
     said = "pace n/a" if pace is None else f"{formats.significant(pace)} candidates/min"
     queue = f"  {c.review} wait for you" if c.review else ""

@@ -30,6 +30,10 @@ class Pane(ScrollView, can_focus=False):
         self.desk = desk
         self._lines: list[Line] = []
         self._drawn: tuple[object, ...] | None = None
+        self._urgent: tuple[object, ...] = ()
+        self._drawn_s = float("-inf")
+        self.rest_s = 0.0
+        """Seconds between two drawings while live: costly panes need no ten a second."""
         self.draws = 0
         """How often it drew: tests count these, not milliseconds."""
 
@@ -41,14 +45,22 @@ class Pane(ScrollView, can_focus=False):
         """The lines for a width and height in cells."""
         raise NotImplementedError
 
+    def urgent(self) -> tuple[object, ...]:
+        """The part of the state that never waits for `rest_s`: what the person did."""
+        return self.desk.sessions, self.desk.themed, self.desk.feed.live, self.desk.selected
+
     def pulse(self) -> None:
-        """The tick: draws again when visible and changed."""
+        """The tick: draws again when visible and changed, not sooner than `rest_s` after the last time."""
         if not self.is_on_screen or not self.size:
             return
         size = self.scrollable_content_region.size
+        urgent = (*self.urgent(), size.width, size.height)
+        resting = self.rest_s > 0 and self.desk.clock() - self._drawn_s < self.rest_s
+        if resting and urgent == self._urgent and self._drawn is not None and self.desk.feed.live:
+            return
         key = (*self.state(), size.width, size.height)
         if key != self._drawn:
-            self._drawn = key
+            self._drawn, self._urgent, self._drawn_s = key, urgent, self.desk.clock()
             self._redraw(size.width, size.height)
 
     def repaint(self) -> None:
@@ -76,6 +88,7 @@ class Pane(ScrollView, can_focus=False):
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         index = self.scroll_offset.y + y
+        base = self.rich_style
         if index >= len(self._lines):
-            return Strip.blank(width)
-        return paint(self._lines[index], width, self.desk)
+            return Strip.blank(width, base)
+        return paint(self._lines[index], width, self.desk).apply_style(base)

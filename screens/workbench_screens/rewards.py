@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from textual import events
@@ -19,6 +20,7 @@ from workbench_screens.pane import Pane
 from workbench_screens.workscreen import WorkScreen
 
 Axis = Literal["evaluations", "steps", "time"]
+Made = TypeVar("Made")
 AXES: tuple[Axis, ...] = ("evaluations", "steps", "time")
 SMOOTHING = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95)
 CURVES = ("best", "reward", "success", "entropy", "loss", "kl")
@@ -47,6 +49,15 @@ class View:
         self.axis: Axis = "evaluations"
         self.smoothing = 0
         self.cursor: int | None = None
+        self._kept: dict[str, tuple[tuple[object, ...], Any]] = {}
+
+    def kept(self, name: str, key: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """`make()` again only when the key changed: columns of a thousand steps are not built for every repaint."""
+        found = self._kept.get(name)
+        if found is None or found[0] != key:
+            found = self._kept[name] = (key, make())
+        made: Made = found[1]
+        return made
 
     def key(self) -> tuple[object, ...]:
         return self.axis, self.smoothing, self.cursor
@@ -144,6 +155,11 @@ class CurvePane(Pane):
     def __init__(self, desk: Desk, view: View, name: str, classes: str) -> None:
         super().__init__(desk, id=f"curve-{name}", classes=classes)
         self.view, self.curve = view, name
+        # Apart, so that six curves do not fall into one tick.
+        self.rest_s = 0.5 + 0.1 * CURVES.index(name)
+
+    def urgent(self) -> tuple[object, ...]:
+        return (*super().urgent(), *self.view.key())
 
     def state(self) -> tuple[object, ...]:
         p = self.desk.projection
@@ -154,16 +170,24 @@ class CurvePane(Pane):
 
     def draw(self, width: int, height: int) -> list[Line]:
         p, view = self.desk.projection, self.view
-        xs, _, _ = positions(p, view.axis)
+        smoothing = SMOOTHING[view.smoothing]
+        newest = p.policy_steps[-1].seq if p.policy_steps else 0
+        places = (self.desk.sessions, newest, len(p.best_curve), view.axis)
+        xs, _, _ = view.kept("places", places, lambda: positions(p, view.axis))
         cursor = xs[view.cursor] if view.cursor is not None and view.cursor < len(xs) else None
+        # The best line reaches to the present, the others end at their last step.
+        end = p.at_s if self.curve == "best" else 0.0
+        series = view.kept(
+            self.curve, (*places, smoothing, end), lambda: series_of(p, self.curve, view.axis, smoothing)
+        )
         return chart(
-            series_of(p, self.curve, view.axis, SMOOTHING[view.smoothing]),
+            series,
             width,
             max(4, height),
             x_range(p, view.axis),
             self.desk.glyphs,
             cursor=cursor,
-            marks=marks_on(p, view.axis),
+            marks=view.kept("marks", (*places, len(p.marks)), lambda: marks_on(p, view.axis)),
             x_text={"evaluations": "evals", "steps": "steps", "time": "s"}[view.axis],
         )
 
@@ -195,7 +219,9 @@ class ReadingLine(Pane):
         p, view = self.desk.projection, self.view
         out: Line = [(" over ", "muted"), (view.axis, "accent"), ("  smoothing ", "muted")]
         out.append((formats.significant(SMOOTHING[view.smoothing], 2), "accent"))
-        xs, _, times = positions(p, view.axis)
+        newest = p.policy_steps[-1].seq if p.policy_steps else 0
+        places = (self.desk.sessions, newest, len(p.best_curve), view.axis)
+        xs, _, times = view.kept("places", places, lambda: positions(p, view.axis))
         if view.cursor is not None and view.cursor < len(xs):
             at = formats.clock(times[view.cursor] - p.header.opened_at_s)
             out.append((f"  cursor {view.axis} {formats.significant(xs[view.cursor])} at {at}", "accent bold"))

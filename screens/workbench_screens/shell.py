@@ -17,7 +17,9 @@ class DeskApp(App[None]):
 
     def tell(self, text: str, title: str = "", wrong: bool = False) -> None:
         """A notice; the text is never read as markup."""
-        self.notify(text, title=title, severity="error" if wrong else "information", markup=False)
+        self.notify(
+            text, title=title, severity="error" if wrong else "information", timeout=6 if wrong else 3, markup=False
+        )
 
     def refused(self, action: str) -> bool:
         """Says why an action cannot be done now; False when it can."""

@@ -38,8 +38,8 @@ def compare(left: str, right: str) -> Comparison:
     a, b = left.expandtabs(4).splitlines(), right.expandtabs(4).splitlines()
     rows: list[Row] = []
     hunks: list[int] = []
-    for tag, a0, a1, b0, b1 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag == "equal":
+    for equal, a0, a1, b0, b1 in _blocks(a, b):
+        if equal:
             rows.extend(Row("same", a0 + i + 1, b0 + i + 1) for i in range(a1 - a0))
             continue
         hunks.append(len(rows))
@@ -50,6 +50,22 @@ def compare(left: str, right: str) -> Comparison:
         rows.extend(Row("removed", i + 1, None) for i in range(a0 + paired, a1))
         rows.extend(Row("added", None, i + 1) for i in range(b0 + paired, b1))
     return Comparison(left=tuple(a), right=tuple(b), rows=tuple(rows), hunks=tuple(hunks))
+
+
+def _blocks(a: list[str], b: list[str]) -> list[tuple[bool, int, int, int, int]]:
+    """(equal, a from, a to, b from, b to). Lines that match only by being empty or a brace do not part two changes."""
+    out: list[tuple[bool, int, int, int, int]] = []
+    codes = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    for i, (tag, a0, a1, b0, b1) in enumerate(codes):
+        between = 0 < i < len(codes) - 1
+        hollow = between and a1 - a0 <= 2 and all(line.strip() in ("", "{", "}") for line in a[a0:a1])
+        equal = tag == "equal" and not hollow
+        if out and not equal and not out[-1][0]:
+            _, from_a, _, from_b, _ = out[-1]
+            out[-1] = (False, from_a, a1, from_b, b1)
+        else:
+            out.append((equal, a0, a1, b0, b1))
+    return out
 
 
 def inside(left: str, right: str) -> tuple[Spans, Spans]:

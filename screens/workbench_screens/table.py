@@ -233,6 +233,9 @@ class CandidateTable(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
+        return self._line(y).apply_style(self.rich_style)
+
+    def _line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         desk = self.desk
         if y == 0:

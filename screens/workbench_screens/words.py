@@ -193,10 +193,10 @@ def badges(candidate: Candidate, best: str | None, glyphs: Glyphs) -> str:
     return first + (glyphs.pin if candidate.pinned else " ")
 
 
-def strip(values: list[float | None], width: int, glyphs: Glyphs, top: float = 1.0) -> str:
-    """The newest `width` values as bars from 0 to `top`; a space where there is none."""
-    if top <= 0:
-        top = 1.0
+def strip(values: list[float | None], width: int, glyphs: Glyphs, top: float = 1.0, bottom: float = 0.0) -> str:
+    """The newest `width` values as bars from `bottom` to `top`; a space where there is none."""
+    if top <= bottom:
+        top = bottom + 1.0
     shown = values[-width:]
     bars = glyphs.bars
     out = []
@@ -204,5 +204,5 @@ def strip(values: list[float | None], width: int, glyphs: Glyphs, top: float = 1
         if value is None:
             out.append(" ")
         else:
-            out.append(bars[min(len(bars) - 1, max(0, int(value / top * len(bars))))])
+            out.append(bars[min(len(bars) - 1, max(0, int((value - bottom) / (top - bottom) * len(bars))))])
     return "".join(out).rjust(width)
