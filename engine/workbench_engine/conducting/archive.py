@@ -118,12 +118,10 @@ class Archive:
         self._held.discard(candidate)
         self._population.release(candidate)
 
-    def release_all(self) -> list[str]:
-        """Leaves review mode; returns who waited."""
-        waited = sorted(self._held)
-        for candidate in waited:
+    def release_all(self) -> None:
+        """Leaves review mode."""
+        for candidate in tuple(self._held):
             self.release(candidate)
-        return waited
 
     def reject(self, candidate: str) -> None:
         self.release(candidate)

@@ -152,9 +152,9 @@ class Desk:
         events: list[Event] = [ev.ModeChanged(mode=mode)]
         if mode == "auto":
             # Nobody needs to decide about these any more; who wants to, still can.
-            rows = self._recorder.projection.candidates
-            waited = [c for c in self._archive.release_all() if c in rows and rows[c].decision == "review"]
-            events += [ev.DecisionUndone(candidate=c) for c in waited]
+            self._archive.release_all()
+            rows = self._recorder.projection.candidates.values()
+            events += [ev.DecisionUndone(candidate=row.id) for row in rows if row.decision == "review"]
         self._record(*events)
 
     def _record(self, *events: Event) -> None:

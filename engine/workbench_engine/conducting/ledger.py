@@ -72,13 +72,15 @@ class Ledger:
                 await self._policy.restore(saved.policy)
             except ValueError as error:
                 self._warn(f"the policy starts untrained: {error}", "nothing to do: it learns again from here")
-                saved = replace(saved, open=())
+                saved = replace(saved, open=(), policy=b"")
         if saved.last is not None and saved.last.group not in learned:
             self._recorder.record([saved.last])
             learned.add(saved.last.group)
         self._groups, self._policy_state, self._last_update = saved.groups, saved.policy, saved.last
         self._archive.rebuild(p, self._recorder.source, self._groups)
         self._open = {g.number: g for g in grouping.survivors(saved.open, p.candidates, learned)}
+        # A group that never reached the log must not be taken for a later one whose members have the same names.
+        self._save()
         return unjudged(p)
 
     def admit(self, context: Context, proposals: Sequence[Proposal], policy_state: bytes) -> list[str]:

@@ -321,3 +321,13 @@ def test_a_full_disk_ends_the_run_and_leaves_a_readable_session(
     assert stage.run(endless) == ExitCode.OK
     assert stage.projection().evaluations == 8
     assert os.getpid() == stage.projection().header.engine_pid
+
+
+def test_leaving_review_mode_after_the_run(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, mode="review")
+    stage.run(groups(["a speedup=2.0"]))
+    assert stage.projection().counts.review == 1
+    stage.send(SetMode("auto"))
+    Engine(SessionWriter.open(stage.path), lambda settings, path: StandInExecutor()).answer()
+    p = stage.projection()
+    assert (p.header.mode, p.counts.review) == ("auto", 0)
