@@ -80,7 +80,7 @@ class LoadedTask:
 
     def run(self, case: Case, inputs: Sequence[Any]) -> list[Any]:
         """Outputs in the task's dtype, contiguous. `inputs` are the tensor inputs in the order of forward."""
-        return forward(self._file, self.model_for(case), self._arguments(case, inputs), self.task.stochastic)
+        return forward(self._file, self.model_for(case), self.arguments(case, inputs), self.task.stochastic)
 
     def run_fp64(self, case: Case, inputs: Sequence[Any]) -> list[Any]:
         """The same in float64: floating inputs and state cast up, after they had the task's dtype."""
@@ -88,12 +88,12 @@ class LoadedTask:
         if name not in self._doubles:
             self._doubles[name] = copy.deepcopy(self.model_for(case)).double()
         wide = [t.double() if t.is_floating_point() else t for t in inputs]
-        return forward(self._file, self._doubles[name], self._arguments(case, wide), self.task.stochastic)
+        return forward(self._file, self._doubles[name], self.arguments(case, wide), self.task.stochastic)
 
     def _state(self, case: Case) -> list[Any]:
         return [t for t in self.model_for(case).state_dict().values() if isinstance(t, torch.Tensor)]
 
-    def _arguments(self, case: Case, tensors: Sequence[Any]) -> list[Any]:
+    def arguments(self, case: Case, tensors: Sequence[Any]) -> list[Any]:
         """All arguments of forward: the given tensors, and the file's own values for what is no tensor."""
         shapes = self.case(case)
         with torch.device("meta"):
