@@ -13,9 +13,9 @@ import pytest
 from workbench_engine.exits import ExitCode
 from workbench_sessions import events as ev
 from workbench_sessions.commands import Stop
-from workbench_sessions.errors import SessionError
+from workbench_sessions.errors import SessionError, SessionFull
 from workbench_sessions.events import Budget
-from workbench_sessions.log import SessionReader
+from workbench_sessions.log import SessionReader, SessionWriter
 
 from tests.engine.conductor import standin
 from tests.engine.conductor.standin import Stage
@@ -92,6 +92,56 @@ def test_killed_at_random_moments_it_resumes_and_ends(tmp_path: Path, seed: int)
     assert resumed[0] is False and all(resumed[1:])
     # Every group that was proposed was learned from, once.
     assert len(p.policy_steps) == len({r.group for r in p.candidates.values()})
+
+
+@pytest.mark.slow
+def test_killed_twenty_times_it_resumes_and_ends(tmp_path: Path) -> None:
+    rng = random.Random(20)
+    stage = Stage(tmp_path, budget=Budget(evaluations=600), group_size=8, islands=2)
+    for _ in range(20):
+        process = start(stage)
+        wait_for(stage, process, head(stage) + rng.randrange(1, 200))
+        time.sleep(rng.random() * 0.02)
+        assert process.poll() is None, process.communicate()[1]
+        process.kill()
+        process.communicate()
+        check_invariants(stage)
+    process = start(stage)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == ExitCode.OK, said
+    check_invariants(stage)
+    p = stage.projection()
+    assert (p.header.outcome, p.evaluations, p.counts.proposed) == ("budget", 600, 600)
+    assert len(p.policy_steps) == len({r.group for r in p.candidates.values()})
+
+
+@pytest.mark.parametrize("kind", [ev.CandidateProposed, ev.PolicyUpdated, ev.VerdictReached])
+def test_dying_between_the_state_and_the_log(
+    tmp_path: Path, kind: type[ev.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third fact of a kind is never stored, though the state that goes with it is."""
+    stage = Stage(tmp_path, budget=Budget(evaluations=16), in_flight=1, confirm=False)
+    real = SessionWriter.append
+    left = {"n": 3, "dead": False}
+
+    def append(self: SessionWriter, events: list[ev.Event]) -> object:
+        left["n"] -= any(isinstance(e, kind) for e in events)
+        left["dead"] = left["dead"] or left["n"] == 0
+        if left["dead"]:
+            raise SessionFull(self.path)
+        return real(self, events)
+
+    monkeypatch.setattr(SessionWriter, "append", append)
+    assert stage.run(standin.endless) == ExitCode.ENVIRONMENT
+    before = stage.policy.version
+    monkeypatch.undo()
+    assert stage.run(standin.endless) == ExitCode.OK
+    check_invariants(stage)
+    p = stage.projection()
+    assert p.evaluations == 16
+    # The policy learned from each group that was stored once, neither twice nor never.
+    assert len(p.policy_steps) == len({r.group for r in p.candidates.values()})
+    assert stage.policy.version == len(p.policy_steps) and before <= 3
 
 
 def test_two_engines_refuse(tmp_path: Path) -> None:
