@@ -66,10 +66,11 @@ class Sample(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A finished group: its samples and their rewards."""
+    """A finished group: its samples, their rewards, and the advantages that follow from these."""
 
     samples: list[Sample]
     rewards: list[float]
+    advantages: tuple[float, ...]
 
 
 class BestOfNPolicy:
@@ -196,8 +197,8 @@ class DesignSpacePolicy(BestOfNPolicy):
             return Update(
                 self._step, (0.0,) * len(outcomes), version=self._version, skipped="no samples of this policy"
             )
-        self._groups = [*self._groups, Group(samples, rewards)][-self._settings.window :]
         gained = advantages(rewards, self._settings.estimator)
+        self._groups = [*self._groups, Group(samples, rewards, gained)][-self._settings.window :]
         spread = [0.0] * len(outcomes)
         for place, value in zip(places, gained, strict=True):
             spread[place] = value
@@ -223,7 +224,7 @@ class DesignSpacePolicy(BestOfNPolicy):
         given = batch([x.condition for x in samples])
         indices = torch.tensor([x.indices for x in samples])
         logp_old = torch.tensor([x.logp_old for x in samples])
-        gained = torch.tensor([a for g in groups for a in advantages(g.rewards, s.estimator)])
+        gained = torch.tensor([a for g in groups for a in g.advantages])
         age = [s.decay ** (len(groups) - 1 - i) for i, g in enumerate(groups) for _ in g.samples]
         with torch.no_grad():
             logp_ref = chosen(self._network.log_probabilities(given, self._initial), indices)
@@ -318,7 +319,10 @@ class DesignSpacePolicy(BestOfNPolicy):
         def sample(x: SavedSample) -> Sample:
             return Sample(x.indices, x.logp_old, conditions[x.condition])
 
-        groups = [Group([sample(x) for x in g.samples], g.rewards) for g in saved.groups]
+        groups = [
+            Group([sample(x) for x in g.samples], g.rewards, advantages(g.rewards, self._settings.estimator))
+            for g in saved.groups
+        ]
         pending = {x.number: sample(x) for x in saved.pending}
         super().restore(state)
         self._groups, self._pending, self._tried = groups, pending, list(saved.tried)
