@@ -166,7 +166,7 @@ class Engine:
         """The settings with the task's source, the one the session began with. Raises TaskRejected."""
         path = Path(settings.path) if settings.path else resolve(settings.task)
         card = self._recorder.projection.header.task
-        if card is not None:
+        if card is not None and card.dtype:
             settings = replace(settings, source=self._recorder.source(card.source_sha256))
         if not settings.source:
             try:
@@ -176,8 +176,10 @@ class Engine:
         return settings, path
 
     def _open_session(self, settings: RunSettings, task: Task, space: DesignSpace | None, level: str) -> None:
-        if self._recorder.projection.header.session_id:
+        card = self._recorder.projection.header.task
+        if card is not None and card.dtype:
             return
+        # Not opened yet, or only with what little an engine knew that could not start.
         try:
             case = case_of(task, settings.case, settings.backend)
         except KeyError as error:
@@ -188,7 +190,10 @@ class Engine:
     def _say_open(self, settings: RunSettings, card: ev.TaskCard, level: str) -> None:
         level = level or ("none (trusted)" if settings.trust else "")
         folder = str(self._folder(settings))
-        name, unique = self._path.stem, secrets.token_hex(8)
+        h = self._recorder.projection.header
+        if h.session_id:
+            settings = replace(settings, budget=h.budget, mode=h.mode)
+        name, unique = self._path.stem, h.session_id or secrets.token_hex(8)
         self._recorder.record([session_opened(settings, card, host_card(), unique, name, level, folder)])
 
     def _folder(self, settings: RunSettings) -> Path:
@@ -233,16 +238,17 @@ class Engine:
 
     def _fail(self, what: str, remedy: str, code: ExitCode) -> ExitCode:
         with suppress(SessionError):
-            if not self._recorder.projection.header.session_id:
-                with suppress(SettingsError):
-                    settings = decode_settings(self._request)
-                    self._say_open(settings, unknown_task(settings), "")
             self._recorder.record([ev.WarningRaised(text=what, remedy=remedy)])
         log.error("%s%s", what, f"; {remedy}" if remedy else "")
         return self._close("failed", what, code)
 
     def _close(self, outcome: str, reason: str, code: ExitCode) -> ExitCode:
         try:
+            if not self._recorder.projection.header.session_id:
+                # It never came to be opened: a list of sessions still must say what it was about.
+                with suppress(SettingsError):
+                    settings = decode_settings(self._request)
+                    self._say_open(settings, unknown_task(settings), "")
             best = self._recorder.projection.best
             self._recorder.record([ev.SessionClosed(outcome=outcome, best=best, reason=reason)])
         except SessionError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from workbench_engine.policies.contract import Context, Outcome, Policy, Proposal, Update
@@ -31,7 +31,7 @@ class PolicyThread:
             proposals = await self._policy.propose(context, n)
             return proposals, self._policy.state()
 
-        return await self._call(call())
+        return await self._call(call)
 
     async def learn(self, context: Context, outcomes: list[Outcome]) -> tuple[Update | None, bytes]:
         """The update and the policy's state after it."""
@@ -40,7 +40,7 @@ class PolicyThread:
             update = await self._policy.learn(context, outcomes)
             return update, self._policy.state()
 
-        return await self._call(call())
+        return await self._call(call)
 
     async def restore(self, state: bytes) -> None:
         """Raises ValueError when the bytes are not of this policy."""
@@ -48,15 +48,15 @@ class PolicyThread:
         async def call() -> None:
             self._policy.restore(state)
 
-        await self._call(call())
+        await self._call(call)
 
     async def aclose(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join, 5.0)
 
-    async def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    async def _call(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with self._turn:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._loop))
 
     def _serve(self) -> None:
         # More threads would take cores away from the candidates being timed.

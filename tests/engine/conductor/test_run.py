@@ -161,6 +161,17 @@ def test_a_machine_that_lacks_something(tmp_path: Path) -> None:
     assert lacking.closed
 
 
+def test_a_session_that_could_not_start_is_opened_whole_later(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, budget=Budget(evaluations=4))
+    stage.run(endless, executor=Lacking(OSError("no compiler")))
+    first = stage.projection().header
+    assert first.task is not None and first.task.dims == {}
+    assert stage.run(endless) == ExitCode.OK
+    header = stage.projection().header
+    assert header.task is not None and header.task.dims == {"rows": 4}
+    assert header.session_id == first.session_id and header.sandbox_level == "stand-in"
+
+
 def test_a_task_that_is_refused(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     refused = Lacking(TaskRejected("standin.py: its output is constant; make it depend on an input"))
