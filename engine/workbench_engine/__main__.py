@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
-from workbench_sessions.errors import SessionError, SessionFull, SessionMissing, SessionUnwritable
-from workbench_sessions.lock import engine_lock
-from workbench_sessions.log import SessionWriter
 
 from workbench_engine.conducting.evaluation import LocalRunner
 from workbench_engine.conducting.lifecycle import Engine, ExecutorFactory, PolicyMaker
 from workbench_engine.exits import ExitCode
 from workbench_engine.policies.registry import make_policy
 from workbench_engine.settings import RunSettings, SettingsError
+from workbench_sessions.errors import SessionError, SessionFull, SessionMissing, SessionUnwritable
+from workbench_sessions.lock import engine_lock
+from workbench_sessions.log import SessionWriter
 
 
 def local_executor(settings: RunSettings, path: Path) -> LocalRunner:

@@ -16,9 +16,6 @@ from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
-from workbench_sessions import events as ev
-from workbench_sessions.commands import Command
-from workbench_sessions.projection import Candidate, Details
 
 from workbench_engine.conducting import groups as grouping
 from workbench_engine.conducting.archive import Archive
@@ -35,6 +32,9 @@ from workbench_engine.conducting.signals import Changed
 from workbench_engine.executor import Executor, Job
 from workbench_engine.rl.reward import reward_of
 from workbench_engine.settings import RunSettings
+from workbench_sessions import events as ev
+from workbench_sessions.commands import Command
+from workbench_sessions.projection import Candidate, Details
 
 log = logging.getLogger(__name__)
 
@@ -227,7 +227,7 @@ class Conductor:
     async def _propose(self) -> None:
         barren = 0
         while True:
-            await self._changed.until(lambda: self._active() and len(self._waiting) <= LOW_WATER)
+            await self._changed.until(self._wants_a_group)
             n = self._allowance()
             if n == 0 or self._exhausted:
                 if self._idle():
@@ -245,6 +245,11 @@ class Conductor:
             self._exhausted = not proposals or barren >= BARREN_GROUPS
             self._collect()
             self._changed.notify()
+
+    def _wants_a_group(self) -> bool:
+        limit = self._settings.staleness
+        fresh = limit is None or self._ledger.unlearned <= limit
+        return self._active() and fresh and len(self._waiting) <= LOW_WATER
 
     def _idle(self) -> bool:
         return not (self._waiting or self._persons or self._in_flight or self._complete)

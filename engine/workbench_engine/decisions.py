@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from workbench_sessions.events import HostCard
-from workbench_sessions.projection import Candidate, Header
 
 from workbench_engine.conducting.evaluation import CORRECT
+from workbench_sessions.events import HostCard
+from workbench_sessions.projection import Candidate, Header
 
 SUFFIX = {"kernel": ".cpp", "module": ".py"}
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+
 from workbench_sessions.events import Budget, Mode, Value
 
 
@@ -22,7 +23,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     that the process may use, and the last `devices` of them are timed on. `cache_dir` "" is the user's cache folder;
     `output_dir` "" a folder beside the session. `promising` scales the speedup of the best so far that a search timing
     must look like reaching to be worth a full measurement. `review` says which correct candidates wait for a person in
-    review mode.
+    review mode. `staleness` is how many groups may be unlearned when another is proposed: 0 learns from each group
+    before the next, None lets no slow candidate hold up the search.
     """
 
     task: str
@@ -34,6 +36,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     backend: str = "cpu"
     islands: int = 2
     group_size: int = 8
+    staleness: int | None = None
     seed: int = 0
     budget: Budget = Budget()
     mode: Mode = "auto"
@@ -60,6 +63,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
         for name in ("promising", "deadline_s", "telemetry_hz"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"run settings: {name} = {getattr(self, name)} must be more than 0")
+        if self.staleness is not None and self.staleness < 0:
+            raise ValueError(f"run settings: staleness = {self.staleness} must be 0 or more, or none")
         if self.final_threads < 0:
             raise ValueError(f"run settings: final_threads = {self.final_threads} must be 0 (all cores) or more")
         for name in ("evaluations", "seconds", "tokens", "money"):

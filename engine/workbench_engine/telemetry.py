@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from workbench_sessions.events import DeviceSeen, Event, TelemetrySampled
-
 from workbench_engine.host import meminfo
+from workbench_sessions.events import DeviceSeen, Event, TelemetrySampled
 
 MOST_DEVICES = 8
 """More than anybody looks at; each reading is an event."""

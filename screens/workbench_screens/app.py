@@ -9,9 +9,6 @@ from pathlib import Path
 from textual.app import SystemCommand
 from textual.binding import Keymap
 from textual.screen import Screen
-from workbench_sessions.commands import CommandPort
-from workbench_sessions.errors import SessionError
-from workbench_sessions.feed import Feed
 
 from workbench_screens.actions import ACTIONS, BY_ID, bindings, check_keymap
 from workbench_screens.desk import Clock, DeleteSession, Desk, Editor, OpenSession, SessionsProvider
@@ -25,6 +22,9 @@ from workbench_screens.rewards import RewardsScreen
 from workbench_screens.sessions import SessionsScreen
 from workbench_screens.theming import DEFAULTS, THEMES, WORKBENCH, Theming
 from workbench_screens.workscreen import WorkScreen
+from workbench_sessions.commands import CommandPort
+from workbench_sessions.errors import SessionError
+from workbench_sessions.feed import Feed
 
 TICK_S = 0.1
 MODES_IN_ORDER = ("population", "rewards", "devices", "diff", "lineage", "sessions", "help")

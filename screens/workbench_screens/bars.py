@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textual import events
-from workbench_sessions.projection import Mark, Projection
 
 from workbench_screens import formats
 from workbench_screens.actions import Act, key_text, on_screen
@@ -11,6 +10,7 @@ from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, fit_line, joined, spread, width_of
 from workbench_screens.pane import Pane
 from workbench_screens.words import MARK_STYLE, Glyphs
+from workbench_sessions.projection import Mark, Projection
 
 
 def generation(p: Projection) -> int:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from workbench_screens import words
+from workbench_screens.actions import NEEDS
+from workbench_screens.bars import budget
+from workbench_screens.dialogs import AskDialog, BudgetDialog, ConfirmDialog, Decision, DecisionDialog
+from workbench_screens.shell import DeskApp
 from workbench_sessions.commands import (
     Accept,
     Pause,
@@ -16,12 +21,6 @@ from workbench_sessions.commands import (
 )
 from workbench_sessions.events import Budget
 from workbench_sessions.projection import Candidate
-
-from workbench_screens import words
-from workbench_screens.actions import NEEDS
-from workbench_screens.bars import budget
-from workbench_screens.dialogs import AskDialog, BudgetDialog, ConfirmDialog, Decision, DecisionDialog
-from workbench_screens.shell import DeskApp
 
 
 def facts(candidate: Candidate) -> list[str]:

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from workbench_sessions.commands import CommandPort
-from workbench_sessions.feed import Feed
-from workbench_sessions.projection import Candidate, Details, PairSeries, Projection
-from workbench_sessions.store import SessionSummary
-
 from workbench_screens.colouring import colour
 from workbench_screens.lines import Line
 from workbench_screens.query import Query
 from workbench_screens.theming import Theming
 from workbench_screens.words import ASCII, UNICODE
+from workbench_sessions.commands import CommandPort
+from workbench_sessions.feed import Feed
+from workbench_sessions.projection import Candidate, Details, PairSeries, Projection
+from workbench_sessions.store import SessionSummary
 
 Clock = Callable[[], float]
 """A steadily growing clock in seconds."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from workbench_sessions.events import TaskCard
-from workbench_sessions.projection import Candidate, Details, PairSeries
-
 from workbench_screens import formats, medians, words
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, cut, wrap
 from workbench_screens.pane import Pane
 from workbench_screens.words import Glyphs
+from workbench_sessions.events import TaskCard
+from workbench_sessions.projection import Candidate, Details, PairSeries
 
 
 def pair_strip(series: PairSeries, width: int, glyphs: Glyphs) -> list[Line]:

@@ -7,7 +7,6 @@ import bisect
 import numpy as np
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from workbench_sessions.projection import Device, LaneSpan, PairSeries, Sample
 
 from workbench_screens import formats, medians, words
 from workbench_screens.actions import bindings
@@ -18,6 +17,7 @@ from workbench_screens.pane import Pane
 from workbench_screens.population import boxed
 from workbench_screens.words import Glyphs
 from workbench_screens.workscreen import WorkScreen
+from workbench_sessions.projection import Device, LaneSpan, PairSeries, Sample
 
 WINDOWS_S = (30.0, 1920.0)
 

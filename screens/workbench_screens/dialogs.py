@@ -9,9 +9,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
-from workbench_sessions.events import Budget
 
 from workbench_screens import formats
+from workbench_sessions.events import Budget
 
 CSS = """
 Vertical.question { width: 64; max-width: 96%; height: auto; max-height: 90%; border: round $accent; padding: 0 1;

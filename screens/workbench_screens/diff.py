@@ -5,8 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
-from workbench_sessions.errors import SessionError
-from workbench_sessions.projection import Candidate
 
 from workbench_screens import formats, words
 from workbench_screens.actions import bindings
@@ -17,6 +15,8 @@ from workbench_screens.lines import Line, joined, spread
 from workbench_screens.pane import Pane
 from workbench_screens.sidebyside import Comparison, compare
 from workbench_screens.workscreen import WorkScreen
+from workbench_sessions.errors import SessionError
+from workbench_sessions.projection import Candidate
 
 REFERENCE = "reference"
 AGAINST = ("reference", "parent", "slow", "contrast")

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textual.app import SuspendNotSupported
+
+from workbench_screens.moving import MovingApp
 from workbench_sessions.commands import Command, SubmitSource
 from workbench_sessions.errors import SessionError
 from workbench_sessions.projection import Candidate
-
-from workbench_screens.moving import MovingApp
 
 
 class TerminalEditor:

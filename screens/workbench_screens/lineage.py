@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from workbench_sessions.projection import Candidate, Projection
 
 from workbench_screens import formats, words
 from workbench_screens.actions import bindings
@@ -11,6 +10,7 @@ from workbench_screens.desk import Desk
 from workbench_screens.lines import Line
 from workbench_screens.pane import Pane
 from workbench_screens.workscreen import WorkScreen
+from workbench_sessions.projection import Candidate, Projection
 
 SIBLINGS = 4
 """Children shown of one parent besides the way to the best; the rest is counted."""

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+
 from workbench_sessions.projection import PairSeries
 
 Floats = NDArray[np.float64]

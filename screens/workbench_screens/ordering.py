@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
-from workbench_sessions.projection import Candidate
-
 from workbench_screens.query import Query
+from workbench_sessions.projection import Candidate
 
 _STAGE_ORDER = {name: i for i, name in enumerate(("proposed", "build", "verify", "time", "judge", "done"))}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from workbench_sessions.projection import Counts, Device, Projection
 
 from workbench_screens import braille, formats, medians, words
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, cut
 from workbench_screens.pane import Pane
+from workbench_sessions.projection import Counts, Device, Projection
 
 
 def device_line(desk: Desk, device: Device, width: int) -> Line:

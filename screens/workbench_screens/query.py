@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 
 from msgspec import Struct
-from workbench_sessions.projection import Candidate
 
 from workbench_screens import words
+from workbench_sessions.projection import Candidate
 
 Predicate = Callable[[Candidate], bool]
 _TERM = re.compile(r"^([a-z_]+)(:|>=|<=|>|<|=)(.*)$", re.IGNORECASE | re.DOTALL)

@@ -9,7 +9,6 @@ import numpy as np
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Grid
-from workbench_sessions.projection import PolicyStep, Projection
 
 from workbench_screens import braille, formats
 from workbench_screens.actions import bindings
@@ -18,6 +17,7 @@ from workbench_screens.desk import Desk
 from workbench_screens.lines import Line
 from workbench_screens.pane import Pane
 from workbench_screens.workscreen import WorkScreen
+from workbench_sessions.projection import PolicyStep, Projection
 
 Axis = Literal["evaluations", "steps", "time"]
 Made = TypeVar("Made")

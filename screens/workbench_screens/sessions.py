@@ -7,8 +7,6 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.worker import Worker, WorkerState
-from workbench_sessions.errors import SessionError
-from workbench_sessions.store import SessionSummary
 
 from workbench_screens import formats
 from workbench_screens.actions import bindings
@@ -17,6 +15,8 @@ from workbench_screens.dialogs import ConfirmDialog
 from workbench_screens.lines import Line, fit
 from workbench_screens.pane import Pane
 from workbench_screens.workscreen import WorkScreen
+from workbench_sessions.errors import SessionError
+from workbench_sessions.store import SessionSummary
 
 TITLES = (
     ("name", 26),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from textual.app import App
-from workbench_sessions.commands import Command
-from workbench_sessions.errors import SessionError
 
 from workbench_screens.actions import BY_ID
 from workbench_screens.desk import Desk
+from workbench_sessions.commands import Command
+from workbench_sessions.errors import SessionError
 
 
 class DeskApp(App[None]):

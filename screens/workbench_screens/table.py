@@ -12,12 +12,12 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from workbench_sessions.projection import Candidate, Projection
 
 from workbench_screens import formats, ordering, words
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, Span, fit
 from workbench_screens.pane import paint
+from workbench_sessions.projection import Candidate, Projection
 
 BIG = 2000
 """From so many rows on, sorting and filtering wait `RESORT_S` between two runs."""

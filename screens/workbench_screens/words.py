@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from msgspec import Struct
-from workbench_sessions.projection import Candidate
 
 from workbench_screens import formats
 from workbench_screens.lines import Span
+from workbench_sessions.projection import Candidate
 
 STAGES = ("build", "verify", "time", "judge", "done")
 

@@ -20,6 +20,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.engine.policies.landscapes import Landscape, campaign, synthetic
+
 from workbench_engine.policies.contract import Context, Outcome, Policy, Proposal, Update
 from workbench_engine.policies.registry import POLICY_NAMES, make_policy
 

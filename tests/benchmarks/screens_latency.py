@@ -3,10 +3,10 @@
     python tests/benchmarks/screens_latency.py [--candidates 10000] [--rate 200] [--seconds 20]
 
 A session of made-up candidates is written to a temporary folder; another process then appends events at the given rate
-through the session's own writer, as an engine does, while keys are pressed on each screen. Printed are, per screen, the milliseconds from the key
-to the end of the repaint it caused (p50, p95, max), the cost of a tick, and the lag of the event loop. `cpu` is the
-screen thread's own time, which other work on the machine does not stretch. Headless: the cost of writing to a terminal
-is not in it.
+through the session's own writer, as an engine does, while keys are pressed on each screen. Printed are, per screen, the
+milliseconds from the key to the end of the repaint it caused (p50, p95, max), the cost of a tick, and the lag of the
+event loop. `cpu` is the screen thread's own time, which other work on the machine does not stretch. Headless: the cost
+of writing to a terminal is not in it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from multiprocessing.synchronize import Event as Flag
 from pathlib import Path
 
 import numpy as np
+
 from workbench_screens.app import WorkbenchApp, make_app
 from workbench_sessions.events import CandidateProposed, Event, StageStarted, VerdictReached
 from workbench_sessions.feed import SessionCommandPort, SessionFeed

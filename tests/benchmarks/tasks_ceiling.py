@@ -90,6 +90,7 @@ def speedup(loaded: Any, shared: Path, judge: Any, repeats: int) -> tuple[float,
 
 def measure(name: str, count: int, seed: int) -> None:
     import run_kernels  # type: ignore[import-not-found,unused-ignore]
+
     from workbench_engine.tasks.catalogue import bundled_path, bundled_space
     from workbench_engine.tasks.loading import LoadedTask
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from textual.widgets import Input
+
 from workbench_screens.app import WorkbenchApp, make_app
 from workbench_sessions.commands import Command
 from workbench_sessions.events import Stamped

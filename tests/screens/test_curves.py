@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workbench_screens import braille, medians
 from workbench_screens.curves import Series, chart, span, ticks
 from workbench_screens.lines import plain, width_of

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workbench_screens.colouring import colour, language_of
 from workbench_screens.diffview import marked, shifted, split_row
 from workbench_screens.lines import plain, width_of

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workbench_screens.ordering import SORTS, arrange
 from workbench_screens.query import NUMBERS, TEXTS, Query, QueryError, parse, split_terms
 from workbench_sessions.events import Origin

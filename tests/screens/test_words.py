@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workbench_screens import formats, words
 from workbench_screens.lines import cut, fit, fit_line, plain, spread, width_of, wrap
 from workbench_screens.words import ASCII, UNICODE

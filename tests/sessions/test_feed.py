@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from workbench_sessions import events as ev
 from workbench_sessions import synthetic
 from workbench_sessions.commands import Pause

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from workbench_sessions import events as ev
 from workbench_sessions import synthetic
 from workbench_sessions.best import rank

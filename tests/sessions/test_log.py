@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from workbench_sessions import events as ev
 from workbench_sessions import synthetic
 from workbench_sessions.commands import Accept, Pause, UnreadableCommand

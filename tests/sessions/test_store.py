@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+
 from workbench_sessions import events as ev
 from workbench_sessions import synthetic
 from workbench_sessions.commands import Steer

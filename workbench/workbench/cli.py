@@ -10,12 +10,12 @@ import typer
 
 # Typer keeps its parser inside: these are the bases of what it raises.
 from typer.exceptions import Abort, TyperException
-from workbench_engine.exits import ExitCode
-from workbench_sessions.errors import SessionError, SessionFull, SessionUnwritable
 
 from workbench.commands import bench, config, control, judging, running, sessions, tasks
 from workbench.commands import doctor as examining
 from workbench.errors import CommandFailed
+from workbench_engine.exits import ExitCode
+from workbench_sessions.errors import SessionError, SessionFull, SessionUnwritable
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from workbench_sessions.events import Mode
 
 from workbench.errors import UsageProblem, nearest
+from workbench_sessions.events import Mode
 
 LOCAL_FILE = "workbench.toml"
 PREFIX = "WORKBENCH_"

@@ -10,13 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+from workbench.errors import CommandFailed, EnvironmentProblem
+from workbench.places import private_folder
 from workbench_engine.exits import ExitCode
 from workbench_engine.settings import RunSettings, encode_settings
 from workbench_sessions.log import SessionWriter
 from workbench_sessions.reader import SessionReader
-
-from workbench.errors import CommandFailed, EnvironmentProblem
-from workbench.places import private_folder
 
 FIRST_EVENT_S = 20.0
 STOP_S = 20.0

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+
+from workbench.errors import EnvironmentProblem, UsageProblem
 from workbench_engine.executor import Job
 from workbench_engine.referee.local import EnvironmentLacking, LocalExecutor, Station, StationDied
 from workbench_engine.referee.station import Open
 from workbench_engine.tasks.contract import Task, TaskRejected
 from workbench_sessions.events import Event, FindingRaised, FloorMeasured, VerdictReached, VerifyFinished
-
-from workbench.errors import EnvironmentProblem, UsageProblem
 
 Emit = Callable[[Event], None]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
+
 from workbench_sessions.store import bundled_sessions
 
 NAME = "kernel-workbench"

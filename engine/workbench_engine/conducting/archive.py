@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
-from workbench_sessions.events import IslandMigrated
-from workbench_sessions.projection import Candidate, Details, Projection
 
 from workbench_engine.conducting.evaluation import CORRECT
 from workbench_engine.policies.contract import Context, Proposal, Scored
@@ -16,6 +14,8 @@ from workbench_engine.rl.contrastive import ContrastiveSettings, draw_exemplars,
 from workbench_engine.search.population import Population, PopulationSettings
 from workbench_engine.settings import RunSettings
 from workbench_engine.tasks.design import DesignPoint
+from workbench_sessions.events import IslandMigrated
+from workbench_sessions.projection import Candidate, Details, Projection
 
 UNCONDITIONED = frozenset((None, "sample"))
 """Kinds of proposals (`Origin.patch`) that were made without looking at any candidate."""

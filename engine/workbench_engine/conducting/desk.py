@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from workbench_engine import decisions
+from workbench_engine.conducting.archive import Archive
+from workbench_engine.conducting.recorder import Recorder
 from workbench_sessions import commands as wish
 from workbench_sessions import events as ev
 from workbench_sessions.events import Event
 from workbench_sessions.projection import Details
-
-from workbench_engine import decisions
-from workbench_engine.conducting.archive import Archive
-from workbench_engine.conducting.recorder import Recorder
 
 
 class Refused(Exception):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
-from workbench_sessions.events import Event, VerdictReached
 
 from workbench_engine.executor import Executor, Job
 from workbench_engine.tasks.contract import Task
+from workbench_sessions.events import Event, VerdictReached
 
 CORRECT = frozenset(("FASTER", "SAME", "SLOWER", "AMBIGUOUS"))
 """Verdicts that only a verified candidate can have."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
-from workbench_sessions.events import PolicyUpdated
-from workbench_sessions.projection import Candidate
 
 from workbench_engine.conducting.evaluation import CORRECT
 from workbench_engine.policies.contract import Context, Outcome, Update
+from workbench_sessions.events import PolicyUpdated
+from workbench_sessions.projection import Candidate
 
 STATE_KEY = "conductor"
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from workbench_sessions import events as ev
-from workbench_sessions.events import Event
-from workbench_sessions.projection import Candidate
 
 from workbench_engine.conducting import groups as grouping
 from workbench_engine.conducting.archive import Archive, lineage
@@ -18,6 +15,9 @@ from workbench_engine.conducting.opening import unjudged
 from workbench_engine.conducting.policy_thread import PolicyThread
 from workbench_engine.conducting.recorder import Recorder
 from workbench_engine.policies.contract import Context, Outcome, Proposal, Update
+from workbench_sessions import events as ev
+from workbench_sessions.events import Event
+from workbench_sessions.projection import Candidate
 
 
 class Ledger:
@@ -37,6 +37,11 @@ class Ledger:
     @property
     def next_group(self) -> int:
         return self._groups + 1
+
+    @property
+    def unlearned(self) -> int:
+        """How many groups wait to be learned from."""
+        return len(self._open)
 
     def is_open(self, group: int | None) -> bool:
         """Whether a group waits to be learned from."""

@@ -12,11 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from msgspec.structs import replace
-from workbench_sessions import events as ev
-from workbench_sessions.commands import Command, Pause, Resume, Stop
-from workbench_sessions.errors import SessionError
-from workbench_sessions.events import Event
-from workbench_sessions.log import SessionWriter
 
 from workbench_engine.conducting.archive import Archive
 from workbench_engine.conducting.clock import RunClock
@@ -35,6 +30,11 @@ from workbench_engine.tasks.catalogue import resolve, space_for
 from workbench_engine.tasks.contract import Task, TaskRejected
 from workbench_engine.tasks.design import DesignSpace
 from workbench_engine.telemetry import CpuSampler, sample_forever
+from workbench_sessions import events as ev
+from workbench_sessions.commands import Command, Pause, Resume, Stop
+from workbench_sessions.errors import SessionError
+from workbench_sessions.events import Event
+from workbench_sessions.log import SessionWriter
 
 log = logging.getLogger(__name__)
 

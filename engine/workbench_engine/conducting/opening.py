@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-from workbench_sessions.events import HostCard, SessionOpened, TaskCard
-from workbench_sessions.projection import Candidate, Projection
-
 from workbench_engine.host import installed
 from workbench_engine.settings import RunSettings
 from workbench_engine.tasks.contract import ShapeCase, Task
 from workbench_engine.tasks.design import DesignSpace
+from workbench_sessions.events import HostCard, SessionOpened, TaskCard
+from workbench_sessions.projection import Candidate, Projection
 
 
 def case_of(task: Task, wanted: str, backend: str) -> ShapeCase:

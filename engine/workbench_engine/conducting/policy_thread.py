@@ -64,4 +64,8 @@ class PolicyThread:
         if torch is not None:
             torch.set_num_threads(1)
         self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()

@@ -39,7 +39,7 @@ class Context(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """One candidate to try. `text` is the file (kernel `.cpp` or module `.py`); `sample` lets the policy learn from it."""
+    """One candidate to try. `text` is the file (`.cpp` or `.py`); `sample` lets the policy learn from it."""
 
     kind: str
     text: str

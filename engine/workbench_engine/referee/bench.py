@@ -9,15 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct, structs
-from workbench_sessions.events import (
-    Event,
-    FindingRaised,
-    FloorMeasured,
-    PairsTimed,
-    StageStarted,
-    VerdictReached,
-    VerifyFinished,
-)
 
 from workbench_engine.referee import verify as verification
 from workbench_engine.referee.arena import Arena, ring_length
@@ -31,10 +22,19 @@ from workbench_engine.referee.reference import Reference
 from workbench_engine.referee.sampling import Series, sample_pairs
 from workbench_engine.referee.statistics import estimate, floor_from_runs
 from workbench_engine.referee.warm import WarmWorkers
-from workbench_engine.referee.worker_process import WorkerFailed, module_worker
+from workbench_engine.referee.worker_process import Worker, WorkerFailed, module_worker
 from workbench_engine.referee.workers import wire
 from workbench_engine.sandbox.level import SandboxLevel
 from workbench_engine.tasks.contract import ShapeCase, Task, TaskRejected
+from workbench_sessions.events import (
+    Event,
+    FindingRaised,
+    FloorMeasured,
+    PairsTimed,
+    StageStarted,
+    VerdictReached,
+    VerifyFinished,
+)
 
 Emit = Callable[[Event], None]
 IMPOSSIBLE = 0.5
@@ -64,6 +64,7 @@ class Bench:
         other_cores: list[int],
         warm_modules: bool,
         emit: Emit,
+        floor: bool = True,
         protocol: Protocol | None = None,
     ) -> None:
         self.level = level
@@ -74,11 +75,22 @@ class Bench:
         self._emit = emit
         self._protocol = protocol or Protocol()
         self._rng = np.random.default_rng(secrets.randbits(128))
-        self._reference = Reference(level, source, path, core, other_cores, self._protocol)
-        self.task = self._reference.task
+        # The twin for the A/A floor imports torch while the reference does, on another core.
+        self._twin: Worker | None = module_worker(level, other_cores, threads=1, entry="Model") if floor else None
         try:
+            self._reference = Reference(level, source, path, core, self._protocol)
+            self.task = self._reference.task
+            if self.task.stochastic:
+                raise TaskRejected(
+                    f"{path}: the output differs between two runs on the same inputs (random numbers in forward); "
+                    "a candidate could not be compared: take the randomness out, or pass it in as an input"
+                )
             self._set_up(case, path)
-        except WorkerFailed as failure:
+        except (WorkerFailed, TaskRejected) as failure:
+            if self._twin is not None:
+                self._twin.close()
+            if isinstance(failure, TaskRejected):
+                raise
             raise TaskRejected(f"{path}: the reference does not run: {failure}") from failure
         self._warm = WarmWorkers(level, other_cores, modules=warm_modules)
         self.delta = self._protocol.least_delta
@@ -128,7 +140,8 @@ class Bench:
     def measure_floor(self) -> None:
         """A/A: the reference against a second copy of itself in a candidate's cage; emits FloorMeasured."""
         protocol = self._protocol
-        worker = module_worker(self.level, self._other_cores, threads=1, entry="Model")
+        worker = self._twin or module_worker(self.level, self._other_cores, threads=1, entry="Model")
+        self._twin = None
         twin = Candidate(worker, self._arena, protocol)
         try:
             twin.load(self._reference, "module", None, self._source, [self._core], threads=1)

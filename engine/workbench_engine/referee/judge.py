@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from workbench_sessions.events import Verdict
-
 from workbench_engine.referee.statistics import Estimate
+from workbench_sessions.events import Verdict
 
 
 def verdict_of(estimate: Estimate, delta: float) -> Verdict:

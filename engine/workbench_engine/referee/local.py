@@ -15,6 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+
+from workbench_engine.backends.cpu import CompilerMissing, CpuBuilder
+from workbench_engine.executor import Job, JobResult
+from workbench_engine.host import cpu_name
+from workbench_engine.referee.bench import Opened
+from workbench_engine.referee.station import Answer, Judge, Open, Request
+from workbench_engine.sandbox.level import SandboxUnavailable, probe
+from workbench_engine.tasks.contract import Task, TaskRejected
 from workbench_sessions.events import (
     ActivityChanged,
     BuildFinished,
@@ -25,14 +33,6 @@ from workbench_sessions.events import (
     WarningRaised,
     decode,
 )
-
-from workbench_engine.backends.cpu import CompilerMissing, CpuBuilder
-from workbench_engine.executor import Job, JobResult
-from workbench_engine.host import cpu_name
-from workbench_engine.referee.bench import Opened
-from workbench_engine.referee.station import Answer, Judge, Open, Request
-from workbench_engine.sandbox.level import SandboxUnavailable, probe
-from workbench_engine.tasks.contract import Task, TaskRejected
 
 Emit = Callable[[Event], None]
 OPEN_DEADLINE_S = 180.0

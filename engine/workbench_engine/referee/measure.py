@@ -22,6 +22,9 @@ from workbench_engine.referee.tolerance import Expected, compare
 from workbench_engine.referee.workers import wire
 from workbench_engine.tasks.contract import ShapeCase
 
+LONGEST_BLOCK_S = 0.05
+"""A timed block of a candidate is not made longer than this by batching."""
+
 
 class Pair(Struct, frozen=True):
     """Seconds per call of both sides; `order` "AB" when the reference ran first."""
@@ -76,13 +79,21 @@ class PairTimer:
         self._flush = flush
         self._rng = rng
         self._reference_arena: Arena = reference.arena
+        self._slowest_call_s = min(protocol.call_deadline_s, max(2.0, 1000 * reference_s))
         self._deadline_s = max(1.0, protocol.slowest_ratio * reference_s * calls)
         self._overhead_reference_s = reference.worker.round_trip()
         self._overhead_candidate_s = candidate.worker.round_trip()
         self.checked = 0
 
     def warm_up(self, pairs: int = 2) -> None:
-        for _ in range(pairs):
+        """Untimed calls first; a slow candidate gets a smaller inner batch, so that a pair stays short."""
+        slot = self._draw(self._candidate.arena)[:1]
+        for index, bank in enumerate(self._banks):
+            self._candidate.arena.view(slot[0].inputs[index])[...] = bank.window()
+        spent, _ = self._candidate.run(slot, self._slowest_call_s)
+        self.calls = max(1, min(self.calls, int(LONGEST_BLOCK_S / max(spent, 1e-9))))
+        self._deadline_s = max(self._deadline_s, 4.0 * spent * self.calls)
+        for _ in range(pairs if spent < LONGEST_BLOCK_S else 0):
             self.pair(check=False)
 
     def pair(self, check: bool | None = None) -> Pair:

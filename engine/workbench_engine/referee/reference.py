@@ -49,12 +49,10 @@ def slot_table(arena: Arena, init: dict[str, str] | None = None, init_seed: int 
 class Reference:
     """A reference worker with its task described. Raises TaskRejected (bad task) or WorkerFailed (it died)."""
 
-    def __init__(
-        self, level: SandboxLevel, source: str, path: str, core: int, spawn_cores: Sequence[int], protocol: Protocol
-    ) -> None:
+    def __init__(self, level: SandboxLevel, source: str, path: str, core: int, protocol: Protocol) -> None:
         self._protocol = protocol
         self._core = core
-        self.worker: Worker = reference_worker(level, spawn_cores, threads=1)
+        self.worker: Worker = reference_worker(level, [core], threads=1)
         request = json.dumps({"source": source, "path": path}).encode()
         try:
             answer = self.worker.request(wire.DESCRIBE, request, protocol.setup_deadline_s)

@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from typing import Literal, cast
 
 import numpy as np
-from workbench_sessions.events import PairsTimed
 
 from workbench_engine.referee.judge import verdict_of
 from workbench_engine.referee.measure import Pair, PairTimer
 from workbench_engine.referee.protocol import Profile
 from workbench_engine.referee.statistics import Array, estimate, log_ratios, pairs_needed
+from workbench_sessions.events import PairsTimed
 
 BATCH = 8
 """Pairs between two looks; also what a live view gets at once."""
+
+FIRST_BATCH = 4
+FAR_BELOW = 0.7
+"""ln ratio: when every one of the first pairs is this far below what matters, more of them would tell nothing."""
 
 
 class Series:
@@ -77,16 +81,20 @@ def sample_pairs(
     start = time.monotonic()
     pairs: list[Pair] = []
     wanted = care.quick_pairs
+    floor = math.log(max(promising_above, 1e-9))
     while len(pairs) < wanted and (len(pairs) < care.claim_pairs or time.monotonic() - start < care.cap_s):
-        batch = [timer.pair() for _ in range(min(BATCH, wanted - len(pairs)))]
+        size = FIRST_BATCH if not pairs and care.quick_pairs < care.claim_pairs else BATCH
+        batch = [timer.pair() for _ in range(min(size, wanted - len(pairs)))]
         pairs += batch
         yield batch
+        if len(pairs) <= BATCH and care.quick_pairs < care.claim_pairs and Series.of(pairs).d.max() < floor - FAR_BELOW:
+            return
         if len(pairs) < wanted:
             continue
         d = Series.of(pairs).d
         if len(pairs) == care.quick_pairs < care.claim_pairs:
             quick = estimate(d, rng, 500)
-            hopeless = quick.high < math.log(max(promising_above, 1e-9))
+            hopeless = quick.high < floor
             if hopeless and verdict_of(quick, delta) != "FASTER":
                 return
         wanted = max(wanted, target_pairs(d, care))

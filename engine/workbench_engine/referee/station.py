@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from workbench_sessions.events import Event, encode, kind_of
 
 from workbench_engine.referee.bench import Bench, Opened
 from workbench_engine.sandbox.level import SandboxUnavailable, probe
 from workbench_engine.tasks.contract import TaskRejected
+from workbench_sessions.events import Event, encode, kind_of
 
 
 class Open(Struct, tag=True):
@@ -84,6 +84,7 @@ def _open(request: Open) -> Bench:
         other_cores=request.other_cores or [request.core],
         warm_modules=request.warm_modules,
         emit=emit,
+        floor=request.floor,
     )
 
 

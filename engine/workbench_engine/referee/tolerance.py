@@ -1,8 +1,8 @@
 """How far from the truth a correct answer may be: from an fp64 reference, dtype and accumulation length.
 
-Elementwise: |y − y64| ≤ c·(u·|y64| + 2√K·u·s), s the scale of the output (its root mean square; cancellation makes
-small outputs carry the error of large terms); and over the whole tensor ‖y − y64‖/‖y64‖ ≤ max(3·e0, 2√K·u, 4·u) with e0
-the error of the trusted low-precision reference itself. Non-finite values must match in pattern exactly; NaN is never
+Elementwise: |y − y64| ≤ c·(u·|y64| + γ·s) + γ·|y64| with γ = 2√K·u, s the scale of the output (its root mean square:
+cancellation makes small outputs carry the error of large terms; a row's own statistic scales the error of its
+outputs); and over the whole tensor ‖y − y64‖/‖y64‖ ≤ max(3·e0, γ, 4·u) with e0 the error of the trusted low-precision reference itself. Non-finite values must match in pattern exactly; NaN is never
 equal to anything. (Facts page of the referee, §4; u = unit roundoff of the output dtype.)
 """
 
@@ -39,7 +39,7 @@ class Expected:
         # Twice √K·u: a plain serial sum of few distinct values rounds the same way again and again.
         gamma = 2.0 * math.sqrt(max(1, accumulate)) * u
         e_ref = np.abs(np.where(self.finite, y0, 0.0) - t)
-        self.allowed = C * (u * np.abs(t) + gamma * scale) + 2.0 * e_ref + np.finfo(np.float64).tiny
+        self.allowed = C * (u * np.abs(t) + gamma * scale) + gamma * np.abs(t) + 2.0 * e_ref + np.finfo(np.float64).tiny
         if dtype in ("float32", "float64"):
             self.allowed += 1e-38 if dtype == "float32" else 0.0
         else:

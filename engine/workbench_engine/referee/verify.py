@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from workbench_sessions.events import Check
 
 from workbench_engine.referee.arena import Arena
 from workbench_engine.referee.candidate import Candidate
@@ -16,6 +15,7 @@ from workbench_engine.referee.inputs import DISTRIBUTIONS, ON_TIMED_SHAPE, conte
 from workbench_engine.referee.reference import Reference
 from workbench_engine.referee.tolerance import Expected, compare
 from workbench_engine.tasks.contract import ShapeCase, Task
+from workbench_sessions.events import Check
 
 
 class CheckSet:

@@ -17,7 +17,7 @@ Value = str | int | float | bool
 
 
 class Dimension(Struct, frozen=True):
-    """One choice. `group` is "algorithm", "fusion", "loops", "tiling", "vector", "math", "memory", "threads", "compiler".
+    """One choice. `group`: "algorithm", "fusion", "loops", "tiling", "vector", "math", "memory", "threads", "compiler".
 
     `ordered` says that neighbours in `values` are alike (tile sizes, unroll factors).
     """

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
+
 from workbench_engine.__main__ import main
 from workbench_engine.conducting.lifecycle import Engine
 from workbench_engine.executor import Job, JobResult

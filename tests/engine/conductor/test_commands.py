@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.engine.conductor.standin import Hook, Stage, StandInExecutor, endless, groups
+
 from workbench_engine.conducting.lifecycle import Engine
 from workbench_engine.executor import Job
 from workbench_engine.exits import ExitCode
@@ -28,8 +30,6 @@ from workbench_sessions.connection import open_for_writing
 from workbench_sessions.events import Budget, Event
 from workbench_sessions.log import SessionWriter
 from workbench_sessions.projection import Projection
-
-from tests.engine.conductor.standin import Hook, Stage, StandInExecutor, endless, groups
 
 Shows = Callable[[Projection], bool]
 

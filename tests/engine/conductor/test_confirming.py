@@ -4,12 +4,12 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.conductor.standin import Stage, groups
+
 from workbench_engine.conducting.confirming import confirmed_best, next_to_confirm, promising_above
 from workbench_sessions import events as ev
 from workbench_sessions.events import Origin, Verdict
 from workbench_sessions.projection import Candidate
-
-from tests.engine.conductor.standin import Stage, groups
 
 
 def row(name: str, speedup: float, verdict: Verdict = "FASTER", confirmed: bool = False, seq: int = 1) -> Candidate:

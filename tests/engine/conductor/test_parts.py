@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workbench_engine.__main__ import main
 from workbench_engine.conducting.clock import RunClock
 from workbench_engine.conducting.gate import MOST_BYTES, Gate, static_fault

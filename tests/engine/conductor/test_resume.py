@@ -10,15 +10,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.engine.conductor import standin
+from tests.engine.conductor.standin import Stage
+
 from workbench_engine.exits import ExitCode
 from workbench_sessions import events as ev
 from workbench_sessions.commands import Stop
 from workbench_sessions.errors import SessionError, SessionFull
 from workbench_sessions.events import Budget
 from workbench_sessions.log import SessionReader, SessionWriter
-
-from tests.engine.conductor import standin
-from tests.engine.conductor.standin import Stage
 
 BUDGET = 120
 

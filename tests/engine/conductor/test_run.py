@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.engine.conductor.standin import Stage, StandInExecutor, endless, groups
+
 from workbench_engine.conductor import BARREN_GROUPS, BROKEN_JOBS
 from workbench_engine.executor import Job
 from workbench_engine.exits import ExitCode
@@ -11,8 +13,6 @@ from workbench_engine.rl.reward import reward_of
 from workbench_engine.tasks.contract import Task, TaskRejected
 from workbench_sessions import events as ev
 from workbench_sessions.events import Budget
-
-from tests.engine.conductor.standin import Stage, StandInExecutor, endless, groups
 
 
 def test_a_run_ends_exactly_at_its_evaluations(tmp_path: Path) -> None:
@@ -103,6 +103,15 @@ def test_jobs_overlap_up_to_the_limit_and_a_slow_one_holds_up_nobody(tmp_path: P
     assert stage.executor.most_running == 3
     order = [e.group for e in stage.of(ev.PolicyUpdated) if isinstance(e, ev.PolicyUpdated)]
     assert order[0] != 1 and sorted(order) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("staleness", "late"), [(0, 0), (1, 1)])
+def test_how_far_proposals_may_be_ahead_of_learning(tmp_path: Path, staleness: int, late: int) -> None:
+    stage = Stage(tmp_path, staleness=staleness, confirm=False, budget=Budget(evaluations=16))
+    stage.run(endless)
+    proposed = [e for e in stage.of(ev.CandidateProposed) if isinstance(e, ev.CandidateProposed)]
+    behind = [(e.group or 0) - 1 - (e.origin.version or 0) for e in proposed]
+    assert max(behind) == late and stage.projection().evaluations == 16
 
 
 def test_exemplars_and_lineage_are_what_the_proposal_was_made_from(tmp_path: Path) -> None:

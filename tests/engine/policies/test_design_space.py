@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.engine.policies.landscapes import campaign, synthetic
+
 from workbench_engine.policies.contract import Context, Outcome, Scored
 from workbench_engine.policies.design_space import Condition, DesignSpacePolicy, batch
 from workbench_engine.policies.network import Network, NetworkSettings, chosen

@@ -4,8 +4,8 @@ import asyncio
 import random
 
 import pytest
-
 from tests.engine.policies.landscapes import campaign, synthetic
+
 from workbench_engine.policies.contract import Context, Outcome, Policy, Proposal, Scored
 from workbench_engine.policies.registry import POLICY_NAMES, make_policy
 from workbench_engine.rl.reward import reward_of

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from workbench_engine.referee.judge import enough, roofline_s, verdict_of
 from workbench_engine.referee.statistics import (
     Estimate,

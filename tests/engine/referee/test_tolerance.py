@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from workbench_engine.referee.inputs import DISTRIBUTIONS, Bank, contents, moved_state
 from workbench_engine.referee.tensors import from_float, is_poison, poison, to_float64
 from workbench_engine.referee.tolerance import Expected, compare

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from workbench_engine.sandbox import level as levels
 from workbench_engine.sandbox.cage import Cage, base_environment, python_environment
 from workbench_engine.sandbox.level import SandboxUnavailable, probe

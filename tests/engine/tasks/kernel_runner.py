@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from workbench_engine.referee.tolerance import Expected, compare
 from workbench_engine.tasks.loading import LoadedTask
 

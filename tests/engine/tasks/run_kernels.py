@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from workbench_engine.tasks.catalogue import bundled_path, bundled_space
 from workbench_engine.tasks.contract import ShapeCase
 from workbench_engine.tasks.design import Kernel

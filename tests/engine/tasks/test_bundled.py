@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from workbench_engine.backends.cpu import ALLOWED_FLAGS
 from workbench_engine.tasks.catalogue import bundled_path, bundled_space
 from workbench_engine.tasks.cxx import COMPILER_DIMENSIONS

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from workbench_engine.tasks.catalogue import bundled_path, bundled_space
 from workbench_engine.tasks.describe import describe
 from workbench_engine.tasks.design import DesignPoint, DesignSpace, Kernel, Value

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from workbench_engine.tasks.catalogue import bundled_names, bundled_path, bundled_space, resolve, space_for
 from workbench_engine.tasks.contract import TaskRejected
 

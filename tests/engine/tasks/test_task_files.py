@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from workbench_engine.tasks.contract import TaskRejected
 from workbench_engine.tasks.describe import describe
 from workbench_engine.tasks.loading import LoadedTask

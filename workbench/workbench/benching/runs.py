@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 
 from msgspec import Struct
-from workbench_engine.settings import RunSettings
-from workbench_sessions.projection import Projection
-from workbench_sessions.reader import SessionReader
 
 from workbench.engine_process import create_session, start_engine
 from workbench.errors import CommandFailed
+from workbench_engine.settings import RunSettings
+from workbench_sessions.projection import Projection
+from workbench_sessions.reader import SessionReader
 
 
 class Point(Struct, frozen=True):

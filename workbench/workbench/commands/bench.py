@@ -12,13 +12,13 @@ from typing import Annotated
 import msgspec
 import typer
 from msgspec.structs import replace
-from workbench_engine.policies.registry import POLICY_NAMES
-from workbench_engine.settings import RunSettings
-from workbench_engine.tasks.catalogue import bundled_names, bundled_space
 
 from workbench.commands.common import Json, Trust, configuration
 from workbench.config import RunConfig
 from workbench.errors import CommandFailed, EnvironmentProblem, UsageProblem, nearest
+from workbench_engine.policies.registry import POLICY_NAMES
+from workbench_engine.settings import RunSettings
+from workbench_engine.tasks.catalogue import bundled_names, bundled_space
 
 app = typer.Typer(no_args_is_help=True, help="Measure what the workbench achieves here.")
 Tasks = Annotated[str, typer.Option(help="Bundled tasks, comma separated (default: all with a design space).")]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from workbench_sessions.store import find_session, list_sessions
 
 from workbench.config import Resolved, load
 from workbench.errors import UsageProblem
 from workbench.places import Places, places
+from workbench_sessions.store import find_session, list_sessions
 
 NoTui = Annotated[bool, typer.Option("--no-tui", help="Lines instead of the full screen.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]

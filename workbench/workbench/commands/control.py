@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from workbench.commands.common import SessionName, configuration, session_named
+from workbench.engine_process import answer_commands
+from workbench.errors import CommandFailed, UsageProblem
 from workbench_sessions import commands as wish
 from workbench_sessions.events import (
     Budget,
@@ -29,10 +33,6 @@ from workbench_sessions.events import (
 from workbench_sessions.lock import engine_alive
 from workbench_sessions.log import send_command
 from workbench_sessions.reader import SessionReader
-
-from workbench.commands.common import SessionName, configuration, session_named
-from workbench.engine_process import answer_commands
-from workbench.errors import CommandFailed, UsageProblem
 
 ANSWER_S = 5.0
 Candidate = Annotated[str, typer.Argument(help="A candidate's id, such as c0012.")]

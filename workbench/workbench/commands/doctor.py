@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import typer
-from workbench_engine.exits import ExitCode
 
 from workbench.commands.common import Json
 from workbench.places import places
+from workbench_engine.exits import ExitCode
 
 
 def doctor(json: Json = False) -> None:

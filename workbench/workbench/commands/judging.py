@@ -8,13 +8,13 @@ from typing import Annotated
 
 import msgspec
 import typer
-from workbench_engine.exits import ExitCode
-from workbench_sessions.events import VerdictReached
 
 from workbench.commands.common import Json, Trust, configuration
 from workbench.commands.control import kind_of_file, read_candidate
 from workbench.display.words import ratio, seconds
 from workbench.places import Places, private_folder
+from workbench_engine.exits import ExitCode
+from workbench_sessions.events import VerdictReached
 
 CORRECT = ("FASTER", "SAME", "SLOWER", "AMBIGUOUS")
 

@@ -10,14 +10,6 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from workbench_engine.exits import ExitCode
-from workbench_engine.settings import RunSettings
-from workbench_engine.tasks.catalogue import resolve
-from workbench_engine.tasks.contract import TaskRejected
-from workbench_sessions.events import Budget
-from workbench_sessions.feed import SessionCommandPort, SessionFeed
-from workbench_sessions.lock import engine_alive
-from workbench_sessions.projection import Projection
 
 from workbench.commands.common import Json, NoTui, SessionName, Trust, configuration, newest_session, session_named
 from workbench.config import Config, RunConfig
@@ -30,6 +22,14 @@ from workbench.errors import CommandFailed, UsageProblem
 from workbench.naming import session_path
 from workbench.places import Places, private_folder
 from workbench.terminal import this_terminal
+from workbench_engine.exits import ExitCode
+from workbench_engine.settings import RunSettings
+from workbench_engine.tasks.catalogue import resolve
+from workbench_engine.tasks.contract import TaskRejected
+from workbench_sessions.events import Budget
+from workbench_sessions.feed import SessionCommandPort, SessionFeed
+from workbench_sessions.lock import engine_alive
+from workbench_sessions.projection import Projection
 
 DEMO_TASK = "softmax_rows"
 DEMO_MINUTES = 3.0

@@ -11,16 +11,16 @@ from typing import Annotated
 
 import msgspec
 import typer
-from workbench_sessions import export as exporting
-from workbench_sessions.feed import SessionFeed
-from workbench_sessions.projection import Projection
-from workbench_sessions.store import SessionSummary, bundled_sessions, delete_session, list_sessions, summarize
 
 from workbench.commands.common import Json, SessionName, configuration, session_named
 from workbench.commands.running import finished
 from workbench.display.result import print_result
 from workbench.display.words import ratio
 from workbench.errors import EnvironmentProblem, UsageProblem, nearest
+from workbench_sessions import export as exporting
+from workbench_sessions.feed import SessionFeed
+from workbench_sessions.projection import Projection
+from workbench_sessions.store import SessionSummary, bundled_sessions, delete_session, list_sessions, summarize
 
 app = typer.Typer(no_args_is_help=True, help="List, show, delete and export sessions.")
 FORMATS = ("events", "candidates", "sources", "session")

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from workbench_engine.tasks.catalogue import bundled_names, bundled_path, bundled_space, resolve, space_for
-from workbench_engine.tasks.contract import ShapeCase, Task, TaskRejected
-from workbench_engine.tasks.design import DesignSpace
 
 from workbench.commands.common import Json, Trust, configuration
 from workbench.errors import UsageProblem
+from workbench_engine.tasks.catalogue import bundled_names, bundled_path, bundled_space, resolve, space_for
+from workbench_engine.tasks.contract import ShapeCase, Task, TaskRejected
+from workbench_engine.tasks.design import DesignSpace
 
 app = typer.Typer(no_args_is_help=True, help="List, show and check tasks.")
 TaskName = Annotated[str, typer.Argument(help="A bundled task's name or a task file.")]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+
 from workbench_sessions.commands import CommandPort
 from workbench_sessions.feed import Feed
 from workbench_sessions.projection import Projection

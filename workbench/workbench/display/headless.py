@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from workbench_sessions.projection import Candidate, Projection
-
 from workbench.display.contract import Reporter, Shown
 from workbench.display.words import candidate_line, progress
+from workbench_sessions.projection import Candidate, Projection
 
 POLL_S = 0.25
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from workbench_engine.exits import ExitCode
-from workbench_sessions.projection import Candidate, Projection
 
 from workbench.display.words import interval, leaders, seconds, tally
+from workbench_engine.exits import ExitCode
+from workbench_sessions.projection import Candidate, Projection
 
 
 def outcome_code(p: Projection) -> ExitCode:

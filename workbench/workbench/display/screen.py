@@ -6,16 +6,15 @@ import os
 import shlex
 from pathlib import Path
 
+from workbench.config import Config
+from workbench.display.contract import Shown
+from workbench.errors import UsageProblem
+from workbench.places import Places
 from workbench_screens.app import make_app
 from workbench_screens.editing import TerminalEditor
 from workbench_sessions.commands import CommandPort
 from workbench_sessions.feed import Feed, SessionCommandPort, SessionFeed
 from workbench_sessions.store import SessionSummary, bundled_sessions, delete_session, list_sessions, summarize
-
-from workbench.config import Config
-from workbench.display.contract import Shown
-from workbench.errors import UsageProblem
-from workbench.places import Places
 
 
 class FullScreen:

@@ -7,10 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from workbench_engine.host import cpu_name, meminfo
-
 from workbench.examining.finding import Examined, fail, ok, ran, warn
 from workbench.places import Places, private_folder
+from workbench_engine.host import cpu_name, meminfo
 
 LEAST_DISK = 1 << 30
 LEAST_MEMORY = 2 << 30

@@ -9,11 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from workbench.examining.finding import Examined, fail, ok, ran, warn
 from workbench_engine.host import installed
 from workbench_engine.sandbox.cage import base_environment
 from workbench_engine.sandbox.level import SandboxUnavailable, probe
-
-from workbench.examining.finding import Examined, fail, ok, ran, warn
 
 LEAST_PYTHON = (3, 11)
 
