@@ -107,7 +107,7 @@ ACTIONS: tuple[Act, ...] = (
     Act("next_best", "asterisk", "Next best", "To the next new best", "Time", do="mark(1, 'best')"),
     Act("faster", "plus", "Faster", "Play twice as fast", "Time", do="speed(2.0)"),
     Act("slower", "minus", "Slower", "Play half as fast", "Time", do="speed(0.5)"),
-    Act("start", "home", "Start", "To the first event", "Time", do="edge(-1)"),
+    Act("start", "0", "Start", "To the first event", "Time", do="edge(-1)"),
     Act("goto", "g", "Go to", "Go to a time (1:30), an event (#1200) or a candidate", "Time", shown=True),
     Act("live", "L", "Live", "Back to now", "Time", do="go_live"),
     Act("filter", "slash", "Filter", "Filter the candidates: verdict:faster island:2 speedup>1.5 text", "Look",

@@ -130,7 +130,8 @@ def transport_line(desk: Desk, width: int) -> Line:
         right.append((keys, "muted"))
     room = width - width_of(left) - width_of(right)
     share = at / total if total > 0 else 1.0
-    return [*left, *rail(feed.marks(), share, feed.first_at_s, feed.head_at_s, room, glyphs), *right]
+    line = [*left, *rail(feed.marks(), share, feed.first_at_s, feed.head_at_s, room, glyphs), *right]
+    return fit_line(line, width)
 
 
 class TransportBar(Pane):
