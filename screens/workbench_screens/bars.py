@@ -116,10 +116,12 @@ def transport_line(desk: Desk, width: int) -> Line:
     feed, glyphs = desk.feed, desk.glyphs
     total = max(0.0, feed.head_at_s - feed.first_at_s)
     at = max(0.0, feed.position_at_s - feed.first_at_s)
+    ended = feed.live and desk.projection.header.closed
     word = "LIVE" if feed.live else "REPLAY" if feed.playing else "REPLAY paused"
-    sign = glyphs.live if feed.live else glyphs.replay if feed.playing else glyphs.paused
+    word = "ENDED" if ended else word
+    sign = glyphs.on if ended else glyphs.live if feed.live else glyphs.replay if feed.playing else glyphs.paused
     left: Line = [
-        (f" {sign} {word} ", "faster bold" if feed.live else "accent bold"),
+        (f" {sign} {word} ", "muted bold" if ended else "faster bold" if feed.live else "accent bold"),
         (f"{formats.clock(at)}/{formats.clock(total)} ", ""),
     ]
     if not feed.live:

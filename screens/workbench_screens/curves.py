@@ -168,8 +168,9 @@ def _y_labels(low: float, high: float, rows: int) -> dict[int, str]:
 
 
 def _axis(low: float, high: float, width: int, glyphs: Glyphs, marks: list[tuple[float, str]]) -> Line:
-    """Tick numbers with marks over them where they fall."""
+    """Tick numbers, and marks where they fall but never over a number."""
     cells: list[tuple[str, str]] = [(" ", "")] * width
+    numbers: set[int] = set()
     values = ticks(low, high, max(1, width // 12))
     step = values[1] - values[0] if len(values) > 1 else max(high - low, 1e-9)
     for value in values:
@@ -179,12 +180,14 @@ def _axis(low: float, high: float, width: int, glyphs: Glyphs, marks: list[tuple
         if all(cells[i][0] == " " for i in range(max(0, start - 1), min(width, start + len(text) + 1))):
             for i, char in enumerate(text[:width]):
                 cells[start + i] = (char, "muted")
+                numbers.add(start + i)
     for value, kind in marks:
         if high > low and low <= value <= high:
-            cells[int((value - low) / (high - low) * (width - 1))] = (
-                glyphs.marks.get(kind, "|"),
-                MARK_STYLE.get(kind, "muted"),
-            )
+            place = int((value - low) / (high - low) * (width - 1))
+            # A number under a mark would be a wrong number: the mark steps aside, at most a little.
+            near = [(abs(i - place), i) for i in range(max(0, place - 3), min(width, place + 4)) if i not in numbers]
+            if near:
+                cells[min(near)[1]] = (glyphs.marks.get(kind, "|"), MARK_STYLE.get(kind, "muted"))
     return cells
 
 

@@ -71,7 +71,9 @@ def title_lines(desk: Desk, left: Side, right: Side, word: str, where: str, widt
     head: Line = [(" " + left.name, "bold"), (f" {arrow} ", "muted"), (right.name, "bold")]
     if a is not None and b is not None:
         ratio = formats.ratio(a / b) if b > 0 else formats.NOTHING
-        honest = right.candidate is None or words.claimed(desk.projection.candidates[right.candidate])
+        # Only candidate against reference was measured in pairs; any other quotient is an estimate.
+        rows = desk.projection.candidates
+        honest = left.candidate is None and right.candidate is not None and words.claimed(rows[right.candidate])
         said = ratio if honest else f"({ratio})"
         head.append((f"   {formats.seconds(a)} {arrow} {formats.seconds(b)}   ", ""))
         head.append((said, "faster" if honest and a > b else "muted"))

@@ -88,6 +88,14 @@ def test_a_chart_is_exactly_as_large_as_asked(glyphs: object, size: tuple[int, i
         assert all(plain(line).isascii() for line in lines)
 
 
+def test_marks_never_cover_a_number() -> None:
+    line = Series("t", np.array([0.0, 100.0]), np.array([1.0, 2.0]), "")
+    bare = plain(chart(line, 80, 8, (0, 100), UNICODE)[-1]).split()
+    marks = [(float(x), "cheat") for x in range(0, 101, 5)]
+    marked = plain(chart(line, 80, 8, (0, 100), UNICODE, marks=marks)[-1])
+    assert marked.replace("⚠", " ").split() == bare and "⚠" in marked
+
+
 def test_the_cursor_reads_the_value_before_it() -> None:
     series = Series("t", np.array([0.0, 10.0]), np.array([1.0, 2.5]), "")
     assert "1.00" in plain(chart(series, 60, 8, (0, 10), UNICODE, cursor=9.0)[0])
