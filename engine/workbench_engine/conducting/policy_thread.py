@@ -67,5 +67,6 @@ class PolicyThread:
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left))
         self._loop.close()
