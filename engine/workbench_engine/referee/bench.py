@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from workbench_engine.referee.candidate import Candidate
 from workbench_engine.referee.ceilings import Ceilings
 from workbench_engine.referee.inputs import Bank
 from workbench_engine.referee.judge import roofline_s, verdict_of
-from workbench_engine.referee.measure import Flush, PairTimer, TimedWrong, calls_per_pair
+from workbench_engine.referee.measure import PairTimer, TimedWrong, calls_per_pair
 from workbench_engine.referee.protocol import PROFILES, Profile, Protocol
 from workbench_engine.referee.reference import Reference
 from workbench_engine.referee.sampling import Series, sample_pairs
@@ -75,8 +74,9 @@ class Bench:
         self._emit = emit
         self._protocol = protocol or Protocol()
         self._rng = np.random.default_rng(secrets.randbits(128))
-        # The twin for the A/A floor imports torch while the reference does, on another core.
-        self._twin: Worker | None = module_worker(level, other_cores, threads=1, entry="Model") if floor else None
+        # Pace and twins import torch while the reference does, on another core.
+        self._pace_worker = self._start_twin()
+        self._twins = [self._start_twin() for _ in range(self._protocol.floor_twins if floor else 0)]
         try:
             self._reference = Reference(level, source, path, core, self._protocol)
             self.task = self._reference.task
@@ -87,12 +87,13 @@ class Bench:
                 )
             self._set_up(case, path)
         except (WorkerFailed, TaskRejected) as failure:
-            if self._twin is not None:
-                self._twin.close()
+            for worker in (self._pace_worker, *self._twins):
+                worker.close()
             if isinstance(failure, TaskRejected):
                 raise
             raise TaskRejected(f"{path}: the reference does not run: {failure}") from failure
         self._warm = WarmWorkers(level, other_cores, modules=warm_modules)
+        self._wide_pace: Candidate | None = None
         self.delta = self._protocol.least_delta
 
     def _set_up(self, case: str, path: str) -> None:
@@ -108,24 +109,20 @@ class Bench:
         self._reference_s = self._time_alone(arena)
         self._calls = calls_per_pair(self._reference_s, self._protocol)
         ring = ring_length(self.case, self._calls, self._protocol.ring_bytes)
-        arena.close()
-        # Now that the number of calls a pair is known: the arena proper, with a ring of slots for timing.
-        arena = Arena([*((s, 1) for s in self.task.hidden), (self.case, ring)], with_wide=True)
-        self._reference.set_up(arena)
-        self._reference.move_state(self._rng)
         self._checks = verification.build_all(self._reference, arena, self.task, name, self._rng)
         if not self._checks:
             raise TaskRejected(
                 f"{path}: the reference is not finite on any of the input distributions; nothing to check"
             )
         self._arena = Arena([*((s, 1) for s in self.task.hidden), (self.case, ring)], with_wide=False)
+        self._pace = Candidate(self._pace_worker, Arena([(self.case, ring)], with_wide=False), self._protocol)
+        self._pace.load(self._reference, "module", None, self._source, [self._core], threads=1)
         specs = self.case.of("input")
         fixed = any(s.domain == "fixed" for s in specs)
         own = self._reference.own_inputs(arena.slots_of(name)[0]) if fixed else []
         self._banks = [
             Bank(spec, self._rng, own[i] if spec.domain == "fixed" else None) for i, spec in enumerate(specs)
         ]
-        self._flush = Flush(self._protocol.flush_bytes)
         self._ceilings = Ceilings.measure(self.case.bytes_moved, self.case.flops)
 
     def _time_alone(self, arena: Arena) -> float:
@@ -138,27 +135,38 @@ class Bench:
     # --- the floor -----------------------------------------------------------------------------------------------
 
     def measure_floor(self) -> None:
-        """A/A: the reference against a second copy of itself in a candidate's cage; emits FloorMeasured."""
+        """A/A: the pace against copies of itself in a candidate's place; emits FloorMeasured.
+
+        Several copies, because part of the difference between two processes (where their pages lie) stays for life.
+        """
         protocol = self._protocol
-        worker = self._twin or module_worker(self.level, self._other_cores, threads=1, entry="Model")
-        self._twin = None
-        twin = Candidate(worker, self._arena, protocol)
+        workers = self._twins or [self._start_twin() for _ in range(protocol.floor_twins)]
+        self._twins = []
+        medians: list[float] = []
         try:
-            twin.load(self._reference, "module", None, self._source, [self._core], threads=1)
-            timer = self._timer(twin, self._rng)
-            timer.warm_up(3)
-            medians = []
-            for _ in range(protocol.floor_runs):
-                pairs = [timer.pair(check=False) for _ in range(protocol.floor_pairs)]
-                series = Series.of(pairs)
-                medians.append(float(np.median(series.d)))
-                self._emit(series.event("", self._device, "floor", timer.calls, 1))
+            for worker in workers:
+                medians += self._twin_medians(Candidate(worker, self._arena, protocol), protocol)
         except WorkerFailed as failure:
             raise TaskRejected(f"the reference cannot be timed against itself: {failure}") from failure
         finally:
-            twin.close()
+            for worker in workers:
+                worker.close()
         self.delta = floor_from_runs(medians, protocol.least_delta)
         self._emit(FloorMeasured(self._device, self.delta, medians, too_noisy=self.delta > protocol.noisy_delta))
+
+    def _start_twin(self) -> Worker:
+        return module_worker(self.level, self._other_cores, threads=1, entry="Model")
+
+    def _twin_medians(self, twin: Candidate, protocol: Protocol) -> list[float]:
+        twin.load(self._reference, "module", None, self._source, [self._core], threads=1)
+        timer = self._timer(twin, self._rng)
+        timer.warm_up(3)
+        medians = []
+        for _ in range(protocol.floor_runs // protocol.floor_twins):
+            series = Series.of([timer.pair(check=False) for _ in range(protocol.floor_pairs)])
+            medians.append(float(np.median(series.d)))
+            self._emit(series.event("", self._device, "floor", timer.calls, 1))
+        return medians
 
     # --- one candidate -------------------------------------------------------------------------------------------
 
@@ -222,16 +230,15 @@ class Bench:
         """A check may take 1,000 reference calls (CUDA-L1's limit for "executable"), between 2 and 20 s."""
         return min(self._protocol.call_deadline_s, max(2.0, 1000 * self._reference_s))
 
-    def _timer(self, subject: Candidate, rng: np.random.Generator) -> PairTimer:
+    def _timer(self, subject: Candidate, rng: np.random.Generator, pace: Candidate | None = None) -> PairTimer:
         return PairTimer(
-            self._reference,
+            pace or self._pace,
             subject,
             self.case,
             self._banks,
             self._calls,
             self._reference_s,
             self._protocol,
-            self._flush,
             rng,
         )
 
@@ -258,7 +265,7 @@ class Bench:
         reference_s = float(np.median(series.reference_s))
         candidate_s = float(np.median(series.candidate_s))
         verdict = verdict_of(result, self.delta)
-        if verdict == "FASTER" and result.n < care.claim_pairs:
+        if verdict == "FASTER" and len(series.pairs) < care.claim_pairs:
             verdict = "AMBIGUOUS"
         least_s = roofline_s(
             self.case.bytes_moved, self.case.flops, self._ceilings.bandwidth, self._ceilings.flops_rate
@@ -282,7 +289,7 @@ class Bench:
             speedup=result.speedup,
             lower=float(np.exp(result.low)),
             upper=float(np.exp(result.high)),
-            pairs=result.n,
+            pairs=len(series.pairs),
             reference_s=reference_s,
             candidate_s=candidate_s,
             delta=self.delta,
@@ -303,10 +310,10 @@ class Bench:
     ) -> float | None:
         """Speedup when both sides may use `threads` threads on `all_cores`: shown beside the verdict, never instead."""
         subject = Candidate(self._warm.take(kind, threads), self._arena, self._protocol)
+        pace = self._threaded_pace(threads, all_cores)
         try:
-            self._reference.set_threads(threads, all_cores)
             subject.load(self._reference, kind, library or None, text, all_cores, threads)
-            timer = self._timer(subject, rng)
+            timer = self._timer(subject, rng, pace)
             timer.warm_up(3)
             series = Series.of([timer.pair() for _ in range(30)])
             self._emit(series.event(candidate, self._device, "threads", timer.calls, threads))
@@ -316,11 +323,20 @@ class Bench:
             return None
         finally:
             subject.close()
-            with contextlib.suppress(WorkerFailed):
-                self._reference.set_threads(1, [self._core])
+
+    def _threaded_pace(self, threads: int, cores: list[int]) -> Candidate:
+        """The reference with several threads: started at the first confirmed winner, then kept."""
+        if self._wide_pace is None:
+            worker = module_worker(self.level, self._other_cores, threads, entry="Model")
+            self._wide_pace = Candidate(worker, self._pace.arena, self._protocol)
+            self._wide_pace.load(self._reference, "module", None, self._source, cores, threads)
+        return self._wide_pace
 
     def close(self) -> None:
         self._warm.close()
+        self._pace.close()
+        if self._wide_pace is not None:
+            self._wide_pace.close()
         self._reference.close()
         self._arena.close()
 

@@ -90,6 +90,11 @@ class Candidate:
         """(outside, claimed) seconds of one block of calls. Raises WorkerFailed."""
         return self.worker.timed_run(wire.pack_slots([s.index for s in slots]), deadline_s)
 
+    def shift(self) -> None:
+        """Move the next calls' temporaries to other pages; a kernel has none but the slots, which are drawn anew."""
+        if self.worker.returns_tensors:
+            self.worker.request(wire.SHIFT, b"", self._protocol.call_deadline_s)
+
     def collect(self) -> None:
         """Bring returned tensors into the arena (a kernel wrote them there already). Raises WorkerFailed."""
         self.worker.request(wire.COLLECT, b"", self._protocol.call_deadline_s)

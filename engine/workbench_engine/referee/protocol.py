@@ -37,11 +37,11 @@ class Protocol(Struct, frozen=True):
     inner_batch_s: float = 0.0015
     """A timed block of calls lasts at least this long, so that the round trip stays well under its noise."""
     inner_batch_cap: int = 32
-    flush_bytes: int = 4 << 20
     ring_bytes: int = 256 << 20
     least_delta: float = 0.01
     noisy_delta: float = 0.03
-    floor_runs: int = 5
+    floor_runs: int = 6
+    floor_twins: int = 2
     floor_pairs: int = 20
     check_share: float = 0.125
     """Share of timed calls whose whole output is checked; the last one always is."""

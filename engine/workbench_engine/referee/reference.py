@@ -105,10 +105,6 @@ class Reference:
         self.worker.request(wire.RUN64, wire.pack_slots([slot.index]), self._protocol.setup_deadline_s)
         return [self.arena.view(p).copy() for p in slot.wide]
 
-    def set_threads(self, threads: int, cores: Sequence[int]) -> None:
-        payload = json.dumps({"threads": threads, "cores": list(cores)}).encode()
-        self.worker.request(wire.THREADS, payload, self._protocol.setup_deadline_s)
-
     def close(self) -> None:
         self.worker.close()
         if self.arena is not None:

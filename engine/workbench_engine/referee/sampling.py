@@ -12,7 +12,7 @@ import numpy as np
 from workbench_engine.referee.judge import verdict_of
 from workbench_engine.referee.measure import Pair, PairTimer
 from workbench_engine.referee.protocol import Profile
-from workbench_engine.referee.statistics import Array, estimate, log_ratios, pairs_needed
+from workbench_engine.referee.statistics import Array, couples, estimate, log_ratios, pairs_needed
 from workbench_sessions.events import PairsTimed
 
 BATCH = 8
@@ -46,7 +46,8 @@ class Series:
 
     @property
     def d(self) -> Array:
-        return log_ratios(self.reference_s, self.candidate_s)
+        """ln ratios, one value for each couple of pairs in opposite order."""
+        return couples(log_ratios(self.reference_s, self.candidate_s))
 
     def event(self, candidate: str, device: str, phase: str, calls: int, threads: int) -> PairsTimed:
         """The raw pairs as a fact."""
@@ -66,7 +67,7 @@ class Series:
 def target_pairs(d: Array, care: Profile) -> int:
     """Pairs that the present spread asks for, between `claim_pairs` and `cap_pairs`."""
     width = max(care.half_width, care.relative_width * abs(float(np.median(d))))
-    return max(care.claim_pairs, pairs_needed(d, width, care.cap_pairs))
+    return max(care.claim_pairs, min(care.cap_pairs, 2 * pairs_needed(d, width, care.cap_pairs)))
 
 
 def sample_pairs(

@@ -1,9 +1,10 @@
 """How far from the truth a correct answer may be: from an fp64 reference, dtype and accumulation length.
 
-Elementwise: |y − y64| ≤ c·(u·|y64| + γ·s) + γ·|y64| with γ = 2√K·u, s the scale of the output (its root mean square:
-cancellation makes small outputs carry the error of large terms; a row's own statistic scales the error of its
-outputs); and over the whole tensor ‖y − y64‖/‖y64‖ ≤ max(3·e0, γ, 4·u) with e0 the error of the trusted low-precision reference itself. Non-finite values must match in pattern exactly; NaN is never
-equal to anything. (Facts page of the referee, §4; u = unit roundoff of the output dtype.)
+Elementwise: |y − y64| ≤ c·(u·|y64| + γ·s) + γ·|y64| with γ = 4√K·u and s the scale of the output (its root mean
+square: cancellation makes small outputs carry the error of large terms; a row's own statistic scales the error of its
+outputs). Over the whole tensor: ‖y − y64‖/‖y64‖ ≤ max(3·e0, γ, 4·u) with e0 the error of the trusted low-precision
+reference itself. Non-finite values must match in pattern exactly; NaN is never equal to anything. (Facts page of the
+referee, §4; u = unit roundoff of the output dtype.)
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Expected:
         self.all_finite = bool(self.finite.all())
         t = self.truth if self.all_finite else np.where(self.finite, self.truth, 0.0)
         scale = float(np.sqrt(np.mean(t * t))) if t.size else 0.0
-        # Twice √K·u: a plain serial sum of few distinct values rounds the same way again and again.
-        gamma = 2.0 * math.sqrt(max(1, accumulate)) * u
+        # Four times √K·u: a plain serial sum of few distinct values rounds the same way again and again.
+        gamma = 4.0 * math.sqrt(max(1, accumulate)) * u
         e_ref = np.abs(np.where(self.finite, y0, 0.0) - t)
         self.allowed = C * (u * np.abs(t) + gamma * scale) + gamma * np.abs(t) + 2.0 * e_ref + np.finfo(np.float64).tiny
         if dtype in ("float32", "float64"):

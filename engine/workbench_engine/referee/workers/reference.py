@@ -51,7 +51,7 @@ class Reference:
         self.task = task
         self.slots: list[Slot] = []
         self.results: list[tuple[Slot, list[torch.Tensor]]] = []
-        self.arguments: list[list[Any]] = []
+        self.calls: list[tuple[Any, list[Any], Slot]] = []
 
     def set_up(self, setup: dict[str, Any], arena_fd: int) -> None:
         os.sched_setaffinity(0, setup["cores"])
@@ -59,7 +59,7 @@ class Reference:
         self.arena = mmap.mmap(arena_fd, setup["bytes"], mmap.MAP_SHARED | mmap.MAP_POPULATE)
         view = memoryview(self.arena)
         self.slots = [Slot(view, entry) for entry in setup["slots"]]
-        self.arguments = [self.task.arguments(slot.case, slot.inputs) for slot in self.slots]
+        self.calls = [(self.task.model_for(s.case), self.task.arguments(s.case, s.inputs), s) for s in self.slots]
         for slot in {s.case: s for s in self.slots}.values():
             for place, value in zip(slot.state, self.task.state_arrays(slot.case), strict=True):
                 place.copy_(value)
@@ -70,17 +70,16 @@ class Reference:
                 self.task.set_state(slot.case, [t.clone() for t in slot.state])
 
     def run(self, slots: list[int]) -> int:
-        chosen = [self.slots[i] for i in slots]
-        models = [self.task.model_for(s.case) for s in chosen]
-        arguments = [self.arguments[i] for i in slots]
+        # The same few steps as in the candidate's worker: what differs here would be a bias of the clock.
+        chosen = [self.calls[i] for i in slots]
         self.results = []
         results = []
         start = time.perf_counter_ns()
-        for model, values in zip(models, arguments, strict=True):
-            results.append(model(*values))
+        for model, inputs, _ in chosen:
+            results.append(model(*inputs))
         spent = time.perf_counter_ns() - start
         self.results = [
-            (s, list(r) if isinstance(r, (tuple, list)) else [r]) for s, r in zip(chosen, results, strict=True)
+            (c[2], list(r) if isinstance(r, (tuple, list)) else [r]) for r, c in zip(results, chosen, strict=True)
         ]
         return spent
 
@@ -131,10 +130,6 @@ def serve(channel: socket.socket) -> None:
             reference.own_inputs(wire.unpack_slots(payload))
         elif kind == wire.RUN64:
             reference.run_wide(wire.unpack_slots(payload))
-        elif kind == wire.THREADS:
-            request = json.loads(payload)
-            os.sched_setaffinity(0, request["cores"])
-            torch.set_num_threads(request["threads"])
         wire.send(channel, wire.OK, answer)
 
 
