@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.engine_process import create_session, start_engine
-from workbench.errors import CommandFailed
+from workbench.errors import CommandFailed, UsageProblem
 from workbench_engine.settings import RunSettings
 from workbench_sessions.projection import Projection
 from workbench_sessions.reader import SessionReader
@@ -64,6 +68,40 @@ def run_once(settings: RunSettings, keep: Path | None = None) -> Finished:
         if not projection.header.closed or projection.header.outcome == "failed":
             raise CommandFailed(projection.header.phase_reason or engine.last_words() or "the run failed")
         return summary(projection, settings)
+
+
+def run_many(requests: list[RunSettings], jobs: int) -> Iterator[tuple[RunSettings, Finished | CommandFailed]]:
+    """Runs all requests, `jobs` at once, each on two cores that no other uses; yields each as it ends.
+
+    Raises UsageProblem when there are not two cores for each job.
+    """
+    if jobs == 1:
+        for request in requests:
+            try:
+                yield request, run_once(request)
+            except CommandFailed as error:
+                yield request, error
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2 * jobs:
+        raise UsageProblem(f"--jobs {jobs}: needs {2 * jobs} cores, this process may use {len(cores)}")
+    pairs: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+    for i in range(jobs):
+        pairs.put((cores[2 * i], cores[2 * i + 1]))
+
+    def one(request: RunSettings) -> Finished | CommandFailed:
+        pair = pairs.get()
+        try:
+            return run_once(structs.replace(request, cores=pair))
+        except CommandFailed as error:
+            return error
+        finally:
+            pairs.put(pair)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(one, request): request for request in requests}
+        for done in as_completed(running):
+            yield running[done], done.result()
 
 
 def summary(p: Projection, settings: RunSettings) -> Finished:

@@ -72,6 +72,7 @@ def policies(
         "out/policies.json"
     ),
     plot: Annotated[Path | None, typer.Option(help="Curves to this PNG or SVG.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at once, each on two cores of its own.")] = 1,
     trust: Trust = None,
     json: Json = False,
     markdown: Markdown = False,
@@ -80,7 +81,7 @@ def policies(
     from workbench.benching import store
     from workbench.benching.comparing import cells, compare
     from workbench.benching.plotting import plot_policies
-    from workbench.benching.runs import run_once
+    from workbench.benching.runs import run_many
     from workbench.benching.tables import markdown_table, text_table
 
     names, picked = _policies(policies), chosen(tasks)
@@ -89,13 +90,15 @@ def policies(
     # Seeds outermost and policies innermost: a drift of the machine meets all policies alike.
     wanted = [(task, policy, seed) for seed in range(seeds) for task in picked for policy in names]
     todo = [one for one in wanted if one not in have]
-    for number, (task, policy, seed) in enumerate(todo, 1):
+    requests = []
+    for task, policy, seed in todo:
         # Confirmation decides what is called best in a run; here every evaluation counts the same.
         base = replace(_base(policy, seed, evaluations, 0.0, trust), confirm=False)
-        try:
-            run = run_once(_request(task, base))
-        except CommandFailed as error:
-            print(f"{task} {policy} seed {seed}: {error}", file=sys.stderr)
+        requests.append(_request(task, base))
+    for number, (request, run) in enumerate(run_many(requests, jobs), 1):
+        task, policy, seed = request.task, request.policy, request.seed
+        if isinstance(run, CommandFailed):
+            print(f"{task} {policy} seed {seed}: {run}", file=sys.stderr)
             continue
         results = store.Results(evaluations, [*results.runs, run])
         try:
