@@ -60,7 +60,6 @@ class Station:
     async def open(self, request: Open, emit: Emit) -> Opened:
         """Start the process and load the task. Raises TaskRejected, EnvironmentLacking, StationDied."""
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        environment.pop("PYTHONPATH", None) if "PYTHONSAFEPATH" in environment else None
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -161,6 +160,7 @@ class LocalExecutor:
         self._building: dict[int, str] = {}
         self._quiet = asyncio.Lock()
         self._builder: CpuBuilder | None = None
+        self._affinity: set[int] = set()
         self.sandbox_level = ""
         self.delta = 0.0
 
@@ -176,6 +176,9 @@ class LocalExecutor:
             self._builder = await asyncio.to_thread(CpuBuilder, level, self._cache)
         except (SandboxUnavailable, CompilerMissing) as error:
             raise EnvironmentLacking(str(error)) from error
+        # Event loop, policy and log stay off the core that is timed on.
+        self._affinity = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self._free)
         self.sandbox_level = level.name
         name = cpu_name(Path("/proc/cpuinfo").read_text())
         for core in self._measured:
@@ -296,6 +299,8 @@ class LocalExecutor:
     async def aclose(self) -> None:
         for station in self._stations:
             await station.kill()
+        if self._affinity:
+            os.sched_setaffinity(0, self._affinity)
 
 
 class _Built(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ answers go out as JSON lines on stdout. Run as `python -m workbench_engine.refer
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -125,4 +126,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # The engine may be killed at any moment; then there is nobody left to tell.
+    with contextlib.suppress(BrokenPipeError):
+        main()
+    os._exit(0)
