@@ -25,6 +25,11 @@ class Places(Struct, frozen=True):
     def config_file(self) -> Path:
         return self.config / "config.toml"
 
+    @property
+    def builds(self) -> Path:
+        """The compiled kernels, shared by all runs of this user."""
+        return self.cache / "builds"
+
     def log_of(self, session: Path) -> Path:
         """Where the engine of a session writes its log."""
         return self.state / "logs" / f"{session.stem}.log"

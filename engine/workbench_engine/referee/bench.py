@@ -35,6 +35,7 @@ from workbench_sessions.events import (
     VerifyFinished,
 )
 
+THREADS_PAIRS = 20
 Emit = Callable[[Event], None]
 IMPOSSIBLE = 0.5
 """A time below this share of what the measured ceilings allow is rejected, with the arithmetic shown."""
@@ -315,7 +316,7 @@ class Bench:
             subject.load(self._reference, kind, library or None, text, all_cores, threads)
             timer = self._timer(subject, rng, pace)
             timer.warm_up(3)
-            series = Series.of([timer.pair() for _ in range(30)])
+            series = Series.of([timer.pair() for _ in range(THREADS_PAIRS)])
             self._emit(series.event(candidate, self._device, "threads", timer.calls, threads))
             return float(np.exp(np.median(series.d)))
         except (WorkerFailed, TimedWrong) as failed:

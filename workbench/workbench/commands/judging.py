@@ -50,7 +50,7 @@ def evaluate(
 
 def builds(where: Places) -> Path:
     """The build cache that all runs of this user share."""
-    return private_folder(where.cache / "builds")
+    return private_folder(where.builds)
 
 
 def verdict_line(v: VerdictReached) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.commands.common import Json, NoTui, SessionName, Trust, configuration, newest_session, session_named
+from workbench.commands.common import Json, NoTui, Trust, configuration, newest_session, session_named
 from workbench.config import Config, RunConfig
 from workbench.display.choosing import choose
 from workbench.display.contract import Shown
@@ -30,6 +30,7 @@ from workbench_sessions.events import Budget
 from workbench_sessions.feed import SessionCommandPort, SessionFeed
 from workbench_sessions.lock import engine_alive
 from workbench_sessions.projection import Projection
+from workbench_sessions.store import bundled_sessions
 
 DEMO_TASK = "softmax_rows"
 DEMO_MINUTES = 3.0
@@ -119,10 +120,14 @@ def attach(
         raise typer.Exit(outcome_code(head))
 
 
-def replay(session: SessionName, no_tui: NoTui = False, json: Json = False) -> None:
+def replay(
+    session: Annotated[str, typer.Argument(help="A session (default: a recorded one that ships).")] = "",
+    no_tui: NoTui = False,
+    json: Json = False,
+) -> None:
     """Look at a session from its first event on: play, step, seek. Without a screen: its verdicts and result."""
     resolved, where = configuration()
-    path = session_named(session, where)
+    path = session_named(session, where) if session else recorded_session()
     headless = no_tui or json or bool(this_terminal().refusal)
     # Without a screen there is nobody to press play: what happened is told at once.
     feed = SessionFeed(path, follow=headless)
@@ -131,15 +136,23 @@ def replay(session: SessionName, no_tui: NoTui = False, json: Json = False) -> N
         print_result(finished(path), path, json)
 
 
+def recorded_session() -> Path:
+    """The recorded session that a bare `replay` shows. Raises UsageProblem when none ships."""
+    shipped = bundled_sessions()
+    if not shipped:
+        raise UsageProblem("no recorded session ships with this installation; name one of `workbench sessions list`")
+    return shipped[0]
+
+
 def new_session(task: str, name: str, run: RunConfig, where: Places) -> Path:
     """Creates the session of a new run. Raises UsageProblem, SessionError."""
-    settings = settings_of(task, name, run)
+    settings = settings_of(task, name, run, where)
     path = session_path(private_folder(where.sessions), task, name, time.time())
     create_session(path, settings)
     return path
 
 
-def settings_of(task: str, name: str, run: RunConfig) -> RunSettings:
+def settings_of(task: str, name: str, run: RunConfig, where: Places) -> RunSettings:
     """The request of a run. The task's text is taken now, so that a later edit does not change the run.
 
     Raises UsageProblem.
@@ -169,6 +182,7 @@ def settings_of(task: str, name: str, run: RunConfig) -> RunSettings:
             review=run.review,
             trust=run.trust,
             output_dir=run.output_dir,
+            cache_dir=str(where.builds),
             final_threads=run.final_threads,
             in_flight=run.in_flight,
             warm_workers=run.warm_workers,

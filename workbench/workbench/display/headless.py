@@ -55,8 +55,9 @@ class Changes:
         for line in p.log:
             if line.seq > self._log_seq:
                 self._log_seq = line.seq
-                if line.level in ("warning", "error"):
-                    said.append(f"{line.level}: {line.text}")
+                # What is wrong with one candidate stands in its own line.
+                if line.level == "warning" and line.text.partition(" ")[0] not in p.candidates:
+                    said.append(f"warning: {line.text}")
         fresh = [row for row in p.candidates.values() if row.changed_seq > self._seq and row.verdict is not None]
         for row in sorted(fresh, key=lambda r: r.changed_seq):
             if self._new(row):
