@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -90,10 +89,11 @@ def status(arguments: list[str], debug: bool = False) -> int:
         return _say(error.format_message(), ExitCode.USAGE)
     except (KeyboardInterrupt, Abort):
         return _say("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read stdout has seen enough; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+    except SystemExit as leaving:
+        # How typer ends when whoever read stdout has seen enough: that is no failure.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return ExitCode.OK
+        raise
     except Exception as error:
         if debug:
             raise

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from workbench.commands.common import Json, Trust, configuration
 from workbench.config import RunConfig
 from workbench.errors import CommandFailed, EnvironmentProblem, UsageProblem, nearest
+from workbench.places import places
 from workbench_engine.policies.registry import POLICY_NAMES
 from workbench_engine.settings import RunSettings
 from workbench_engine.tasks.catalogue import bundled_names, bundled_space
@@ -235,4 +236,4 @@ def _base(policy: str, seed: int, evaluations: int, minutes: float, trust: bool 
 def _request(task: str, run: RunConfig) -> RunSettings:
     from workbench.commands.running import settings_of
 
-    return settings_of(task, f"bench-{task}", run)
+    return settings_of(task, f"bench-{task}", run, places())
