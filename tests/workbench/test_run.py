@@ -20,7 +20,6 @@ PLAIN = """
 import torch
 from torch import nn
 
-Run = Callable[..., int]
 
 
 class Model(nn.Module):

@@ -95,12 +95,13 @@ class Archive:
         self._population.add(self.scored_of(row, details, text), () if again else row.parents)
 
     def context(self, group: int, steering: str, rng: random.Random) -> Context:
-        """What the next group is conditioned on: exemplars of its island, of all while that has fewer than two."""
+        """What the next group is conditioned on: a parent of its island, exemplars of the whole task.
+
+        CUDA-L1 buckets all successful codes of a task. Drawn from one island alone the contrast was between 0.8× and
+        0.9× while the other island held 1.9×.
+        """
         island = self._population.next_island()
-        settings = ContrastiveSettings()
-        exemplars = draw_exemplars(self._population.scored(island), settings, rng)
-        if len(exemplars) < settings.exemplars:
-            exemplars = draw_exemplars(self._population.scored(), settings, rng)
+        exemplars = draw_exemplars(self._population.scored(), ContrastiveSettings(), rng)
         parents = self._population.pick_parents(island, rng)
         return Context(self._task, group, island, parents, exemplars, steering)
 

@@ -47,6 +47,9 @@ def entropic(rewards: Sequence[float], divergence: float = math.log(2.0)) -> tup
     n = len(rewards)
     if n < 2 or max(rewards) == min(rewards):
         return (0.0,) * n
+    if n == 2:
+        # Two samples reach ln 2 only at infinite beta, where the better one's weight has no bound.
+        return leave_one_out(rewards)
     beta = entropic_beta(rewards, divergence)
     top = max(rewards)
     weights = [math.exp(beta * (r - top)) for r in rewards]
