@@ -21,7 +21,6 @@ import torch
 from torch import nn
 
 
-
 class Model(nn.Module):
     def forward(self, x):
         return torch.exp(x) * 2.0
