@@ -13,12 +13,15 @@ from pathlib import Path
 from workbench_sessions.events import HostCard
 
 
-def host_card() -> HostCard:
-    """This machine, without importing torch. What it does not tell is "" or 0."""
+def host_card(cores: int = 0) -> HostCard:
+    """This machine, without importing torch. What it does not tell is "" or 0.
+
+    `cores`: those the run may use; 0 = those of this process (an engine that has left the timed core has fewer).
+    """
     return HostCard(
         hostname=socket.gethostname(),
         cpu=cpu_name(_read("/proc/cpuinfo")) or platform.processor(),
-        cores=len(os.sched_getaffinity(0)),
+        cores=cores or len(os.sched_getaffinity(0)),
         memory_bytes=meminfo(_read("/proc/meminfo")).get("MemTotal", 0),
         os=f"{_pretty_name(_read('/etc/os-release'))} (Linux {platform.release()})",
         python=platform.python_version(),

@@ -236,6 +236,10 @@ def _all_events(connection: sqlite3.Connection) -> Iterator[Stamped]:
         after = rows[-1].seq
 
 
+_FOLDER_KEYS = ("path", "output_dir", "cache_dir")
+_PRIVATE_KEYS = re.compile(r'"(?:path|output_dir|cache_dir|hostname)":\s*"(?:/|[^"])')
+
+
 def _redactor_of(reader: SessionReader) -> Redact:
     opened = next((one.event for one in reader.events(0, 50) if isinstance(one.event, SessionOpened)), None)
     return redactor(opened.host.hostname if opened is not None else "")
@@ -243,7 +247,7 @@ def _redactor_of(reader: SessionReader) -> Redact:
 
 def _redacted_json(body: str, redact: Redact) -> str:
     """Redacts the strings of a JSON text, so that it stays JSON whatever a pattern eats."""
-    if redact(body) == body:
+    if redact(body) == body and not _PRIVATE_KEYS.search(body):
         return body
     try:
         return msgspec.json.encode(_walk(msgspec.json.decode(body), redact)).decode()
@@ -257,8 +261,19 @@ def _walk(value: object, redact: Redact) -> object:
     if isinstance(value, list):
         return [_walk(one, redact) for one in value]
     if isinstance(value, dict):
-        return {key: "[redacted]" if _secret(key, one) else _walk(one, redact) for key, one in value.items()}
+        return {key: _private(key, one) or _walk(one, redact) for key, one in value.items()}
     return value
+
+
+def _private(key: object, value: object) -> str | None:
+    """What to say instead of a key, a folder of this machine or its name; None for what may leave."""
+    if _secret(key, value):
+        return "[redacted]"
+    if key == "hostname" and value:
+        return "[host]"
+    if key in _FOLDER_KEYS and isinstance(value, str) and value.startswith("/"):
+        return f"[folder]/{value.rstrip('/').rsplit('/', 1)[-1]}"
+    return None
 
 
 def _secret(key: object, value: object) -> bool:

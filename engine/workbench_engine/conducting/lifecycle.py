@@ -58,6 +58,7 @@ class Engine:
         self._conductor: Conductor | None = None
         self._task: asyncio.Task[ExitCode] | None = None
         self._interrupted = ""
+        self._cores = len(os.sched_getaffinity(0))
         self._sampler = CpuSampler()
         self._left: list[tuple[int, Command]] = []
 
@@ -194,7 +195,7 @@ class Engine:
         if h.session_id:
             settings = replace(settings, budget=h.budget, mode=h.mode)
         name, unique = self._path.stem, h.session_id or secrets.token_hex(8)
-        self._recorder.record([session_opened(settings, card, host_card(), unique, name, level, folder)])
+        self._recorder.record([session_opened(settings, card, host_card(self._cores), unique, name, level, folder)])
 
     def _folder(self, settings: RunSettings) -> Path:
         """Where accepted candidates go: beside the session unless the request says otherwise."""
