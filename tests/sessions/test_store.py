@@ -203,7 +203,10 @@ def test_a_shared_copy_is_small_replays_alike_and_never_overwrites(recorded: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["shared.wb"]
     with SessionReader(recorded) as before, SessionReader(out) as after:
         for seq in (1, 500, before.head_seq()):
-            assert after.project_at(seq) == before.project_at(seq)
+            copied, original = after.project_at(seq), before.project_at(seq)
+            # The header leaves without the name and the folders of the machine.
+            copied.header = original.header
+            assert copied == original
         assert after.summary() == before.summary()
     with pytest.raises(SessionExists):
         compact(recorded, out)

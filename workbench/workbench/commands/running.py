@@ -131,6 +131,8 @@ def replay(
     headless = no_tui or json or bool(this_terminal().refusal)
     # Without a screen there is nobody to press play: what happened is told at once.
     feed = SessionFeed(path, follow=headless)
+    if not headless:
+        feed.play()
     show(feed, path, resolved.config, where, no_tui=no_tui, as_json=json, ended=True)
     if headless:
         print_result(finished(path), path, json)
