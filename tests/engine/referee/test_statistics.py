@@ -14,6 +14,7 @@ from workbench_engine.referee.statistics import (
     Estimate,
     block_length,
     bootstrap_interval,
+    couples,
     estimate,
     floor_from_runs,
     geometric_mean_interval,
@@ -113,3 +114,16 @@ def test_geometric_mean_of_equal_tasks() -> None:
     centre, low, high = geometric_mean_interval(tasks, np.random.default_rng(1), 200)
     assert centre == pytest.approx(1.0)
     assert low <= 1.0 <= high
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.floats(-0.5, 0.5))
+def test_whoever_is_second_being_slower_cancels_in_couples(d: list[float], penalty: float) -> None:
+    """A penalty on the second mover raises AB and lowers BA by the same amount."""
+    values = np.array(d[: len(d) // 2 * 2])
+    signs = np.tile([1.0, -1.0], len(values) // 2)
+    assert couples(values + penalty * signs) == pytest.approx(couples(values))
+
+
+def test_an_odd_pair_is_left_out_and_a_lone_one_kept() -> None:
+    assert couples(np.array([1.0, 3.0, 9.0])).tolist() == [2.0]
+    assert couples(np.array([5.0])).tolist() == [5.0]
