@@ -29,7 +29,6 @@ from workbench_sessions.events import (
     Event,
     FindingRaised,
     FloorMeasured,
-    PairsTimed,
     StageStarted,
     VerdictReached,
     VerifyFinished,
@@ -340,6 +339,3 @@ class Bench:
             self._wide_pace.close()
         self._reference.close()
         self._arena.close()
-
-
-__all__ = ["Bench", "Opened", "PairsTimed"]

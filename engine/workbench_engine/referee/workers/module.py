@@ -20,6 +20,7 @@ import types
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120
 import torch
 import wire  # type: ignore[import-not-found,unused-ignore]
+from views import tensors  # type: ignore[import-not-found,unused-ignore]
 
 SOURCE_PATH = "/tmp/candidate.py"
 SHIFT_PAGES = 8192
@@ -27,17 +28,6 @@ SHIFT_PAGES = 8192
 
 class Refused(Exception):
     """The candidate breaks the contract; the text goes back as feedback."""
-
-
-def tensors(arena: memoryview, entries: list) -> list:  # type: ignore[type-arg]
-    views = []
-    for offset, nbytes, dtype, shape in entries:
-        kind = getattr(torch, dtype)
-        if nbytes == 0:
-            views.append(torch.empty(shape, dtype=kind))
-        else:
-            views.append(torch.frombuffer(arena[offset : offset + nbytes], dtype=kind).view(shape))
-    return views
 
 
 class Module:

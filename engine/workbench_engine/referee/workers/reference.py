@@ -19,20 +19,10 @@ sys.path.append(sys.argv[2])
 import msgspec
 import torch
 import wire  # type: ignore[import-not-found,unused-ignore]
+from views import tensors  # type: ignore[import-not-found,unused-ignore]
 
 from workbench_engine.tasks.contract import TaskRejected
 from workbench_engine.tasks.loading import LoadedTask
-
-
-def tensors(arena: memoryview, entries: list[Any]) -> list[torch.Tensor]:
-    views = []
-    for offset, nbytes, dtype, shape in entries:
-        kind = getattr(torch, dtype)
-        if nbytes == 0:
-            views.append(torch.empty(shape, dtype=kind))
-        else:
-            views.append(torch.frombuffer(arena[offset : offset + nbytes], dtype=kind).view(shape))
-    return views
 
 
 class Slot:
