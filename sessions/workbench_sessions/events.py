@@ -17,7 +17,7 @@ Stage = Literal["proposed", "build", "verify", "time", "judge", "done"]
 Activity = Literal["idle", "propose", "build", "verify", "time"]
 Phase = Literal["starting", "running", "paused", "stopping", "closed"]
 Mode = Literal["auto", "review"]
-Severity = Literal["info", "warning", "cheat"]
+Severity = Literal["info", "label", "warning", "cheat"]
 Value = str | int | float | bool
 
 
