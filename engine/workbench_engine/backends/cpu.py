@@ -8,6 +8,7 @@ for the whole process that loads it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import re
@@ -19,10 +20,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from workbench_engine.sandbox.cage import Cage, command
+from workbench_engine.sandbox.cage import SCRATCH, Cage, prepared
 from workbench_engine.sandbox.cgroup import ControlGroup
 from workbench_engine.sandbox.level import SandboxLevel
 from workbench_engine.sandbox.limits import COMPILE
+from workbench_engine.sandbox.process import printable
 
 BASE_FLAGS = ("-std=c++17", "-fPIC", "-march=native", "-fopenmp", "-w")
 DEFAULT_FLAGS = ("-O3",)
@@ -115,12 +117,13 @@ class CpuBuilder:
             return Build(False, "", key, 0.0, True, log, _feedback(log))
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="workbench-build-") as folder:
-            job = Path(folder)
+            job = Path(folder) / "job"
+            job.mkdir()
             (job / "kernel.cpp").write_text(text)
-            code, log, late = await self._compile(job, flags, cores)
+            made = Path(folder) / "kernel.so"
+            code, log, late = await self._compile(job, made, flags, cores)
             seconds = time.monotonic() - start
-            made = job / "kernel.so"
-            if code == 0 and made.is_file():
+            if code == 0 and made.stat().st_size:
                 partial = self._cache / f".{key}.{os.getpid()}"
                 shutil.copyfile(made, partial)
                 partial.replace(good)
@@ -131,45 +134,58 @@ class CpuBuilder:
         bad_log.write_text(log)
         return Build(False, "", key, seconds, False, log, _feedback(log))
 
-    async def _compile(self, job: Path, flags: tuple[str, ...], cores: list[int]) -> tuple[int, str, bool]:
-        compile_part = " ".join(["g++", *BASE_FLAGS, *flags, "-c", "kernel.cpp", "-o", "kernel.o"])
-        script = f"cd /job && {compile_part} && g++ -shared -fopenmp kernel.o -o kernel.so"
-        if self._level.bwrap is None:
-            script = script.replace("cd /job", f"cd {job}")
+    async def _compile(self, job: Path, made: Path, flags: tuple[str, ...], cores: list[int]) -> tuple[int, str, bool]:
+        """(exit status, log, whether it was killed). The cage can write to its scratch; the result leaves by stdout."""
+        caged = self._level.bwrap is not None
+        source, scratch = ("/job", SCRATCH) if caged else (str(job), str(job))
+        compiling = " ".join(["g++", *BASE_FLAGS, *flags, "-c", "kernel.cpp", "-o", f"{scratch}/kernel.o"])
+        linking = f"g++ -shared -fopenmp {scratch}/kernel.o -o {scratch}/kernel.so"
+        script = f"cd {source} && {compiling} >&2 && {linking} >&2 && cat {scratch}/kernel.so"
         cage = Cage(
             limits=COMPILE,
-            writable=((str(job), "/job"),),
-            environment={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "TMPDIR": "/tmp"},
+            mounts=((str(job), "/job"),),
+            environment={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "TMPDIR": scratch},
         )
-        log_file = job.parent / f"{job.name}.log"
+        log_file = made.with_suffix(".log")
         group = ControlGroup(cage.limits)
         try:
-            with log_file.open("wb") as sink:
-                process = await asyncio.create_subprocess_exec(
-                    *group.joining(command(self._level, cage, ["/bin/sh", "-c", script])),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=sink,
-                    stderr=sink,
-                    env=cage.environment,
-                    start_new_session=True,
-                )
-                os.sched_setaffinity(process.pid, cores)
+            with log_file.open("wb") as log_sink, made.open("wb") as sink:
+                with prepared(self._level, cage, ["/bin/sh", "-c", script]) as (argv, fds):
+                    process = await asyncio.create_subprocess_exec(
+                        *group.joining(argv),
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=sink,
+                        stderr=log_sink,
+                        env=cage.environment,
+                        pass_fds=fds,
+                        start_new_session=True,
+                    )
                 late = False
                 try:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.sched_setaffinity(process.pid, cores)
                     async with asyncio.timeout(self._deadline_s):
                         code = await process.wait()
                 except TimeoutError:
                     late, code = True, -1
                 finally:
-                    if process.returncode is None:
-                        os.killpg(process.pid, signal.SIGKILL)
-                        await process.wait()
-            with log_file.open("rb") as source:
-                log = source.read(LOG_KEPT).decode("utf-8", "replace")
+                    await _end(process)
+            with log_file.open("rb") as text:
+                log = text.read(LOG_KEPT).decode("utf-8", "replace")
         finally:
-            log_file.unlink(missing_ok=True)
             group.close()
-        return code, log.replace("/job/", "").replace(f"{job}/", ""), late
+        return code, printable(log.replace("/job/", "").replace(f"{job}/", "")), late
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """SIGKILL; with bubblewrap its whole pid namespace goes along. Waits 5 s at most."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(5.0):
+            await process.wait()
 
 
 def _feedback(log: str) -> str:

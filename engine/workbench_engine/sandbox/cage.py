@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
+from workbench_engine.sandbox import seccomp
 from workbench_engine.sandbox.level import SandboxLevel, as_nobody
 from workbench_engine.sandbox.limits import Limits, preamble
 
@@ -61,7 +63,17 @@ def base_environment(threads: int = 1) -> dict[str, str]:
     }
 
 
-def command(level: SandboxLevel, cage: Cage, program: Sequence[str]) -> list[str]:
+@contextmanager
+def prepared(level: SandboxLevel, cage: Cage, program: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """(argv, descriptors it must inherit) that run `program` in `cage`: start it before the context ends."""
+    if not level.seccomp:
+        yield command(level, cage, program), ()
+        return
+    with seccomp.inherited(seccomp.compiled(seccomp.CAGE)) as fd:
+        yield command(level, cage, program, fd), (fd,)
+
+
+def command(level: SandboxLevel, cage: Cage, program: Sequence[str], filter_fd: int | None = None) -> list[str]:
     """argv that runs `program` in `cage`; without bubblewrap (trusted) only the limits apply."""
     limited = ["/bin/sh", "-c", preamble(cage.limits), "sh", *program]
     if level.bwrap is None:
@@ -80,6 +92,8 @@ def command(level: SandboxLevel, cage: Cage, program: Sequence[str]) -> list[str
     for name in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ld.so.conf", "/etc/ld.so.conf.d"):
         argv += ["--ro-bind-try", name, name]
     argv += ["--proc", "/proc", "--dev", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    # bubblewrap's /dev is a memory file system without a cap, and so is what is written to /dev/shm.
+    argv += ["--size", str(cage.limits.shared_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     argv += ["--size", str(cage.limits.scratch_bytes), "--tmpfs", SCRATCH]
     for folder in cage.readonly:
         argv += ["--ro-bind", folder, folder]
@@ -87,6 +101,8 @@ def command(level: SandboxLevel, cage: Cage, program: Sequence[str]) -> list[str
         argv += ["--ro-bind", host, inside]
     for host, inside in cage.writable:
         argv += ["--bind", host, inside]
+    if filter_fd is not None:
+        argv += ["--seccomp", str(filter_fd)]
     return [*argv, "--remount-ro", "/", "--chdir", SCRATCH, "--", *limited]
 
 

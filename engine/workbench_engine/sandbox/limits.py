@@ -18,6 +18,8 @@ class Limits(Struct, frozen=True):
     open_files: int = 256
     processes: int = 512
     scratch_bytes: int = 512 << 20
+    shared_bytes: int = 64 << 20
+    """Of /dev/shm."""
 
 
 COMPILE = Limits(memory_bytes=4 << 30, cpu_s=60, file_bytes=256 << 20, scratch_bytes=1 << 30)
@@ -29,6 +31,8 @@ REFERENCE = Limits(memory_bytes=16 << 30, cpu_s=86_400, processes=1024)
 def preamble(limits: Limits) -> str:
     """A POSIX shell text that sets `limits` and then becomes the program given as arguments."""
     return (
+        # When the whole machine runs out of memory, this goes first.
+        "echo 1000 > /proc/self/oom_score_adj 2>/dev/null; "
         f"ulimit -v {limits.memory_bytes // 1024}; ulimit -t {limits.cpu_s}; ulimit -f {limits.file_bytes // 512}; "
         f"ulimit -n {limits.open_files}; ulimit -c 0; "
         f'ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes} 2>/dev/null; exec "$@"'

@@ -15,12 +15,21 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
-from workbench_engine.sandbox.cage import Cage, command, environment_for_popen
+from workbench_engine.sandbox.cage import Cage, environment_for_popen, prepared
 from workbench_engine.sandbox.cgroup import ControlGroup
 from workbench_engine.sandbox.level import SandboxLevel
 
 OUTPUT_KEPT = 16_384
 """Bytes of output kept from the end, for feedback."""
+
+
+UNPRINTABLE = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+KILL_S = 5.0
+
+
+def printable(text: str) -> str:
+    """`text` without control characters: what untrusted code prints must not move a cursor or recolour a verdict."""
+    return text.replace("\r\n", "\n").translate(UNPRINTABLE)
 
 
 class CagedProcess:
@@ -42,16 +51,17 @@ class CagedProcess:
             # A child inherits its affinity: set ours for the moment of the fork rather than run code in the child.
             if wanted:
                 os.sched_setaffinity(0, wanted)
-            self._process = subprocess.Popen(
-                self._group.joining(command(level, cage, program)),
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=subprocess.STDOUT,
-                env=environment_for_popen(level, cage),
-                pass_fds=tuple(pass_fds),
-                start_new_session=True,
-                cwd="/",
-            )
+            with prepared(level, cage, program) as (argv, fds):
+                self._process = subprocess.Popen(
+                    self._group.joining(argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._output,
+                    stderr=subprocess.STDOUT,
+                    env=environment_for_popen(level, cage),
+                    pass_fds=(*pass_fds, *fds),
+                    start_new_session=True,
+                    cwd="/",
+                )
         finally:
             if wanted:
                 os.sched_setaffinity(0, before)
@@ -69,7 +79,8 @@ class CagedProcess:
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 5.0
+            self._group.kill()
+        deadline = time.monotonic() + KILL_S
         while self._process.poll() is None:
             if time.monotonic() > deadline:
                 return False
@@ -88,7 +99,7 @@ class CagedProcess:
         try:
             size = self._output.seek(0, os.SEEK_END)
             self._output.seek(max(0, size - OUTPUT_KEPT))
-            return self._output.read(OUTPUT_KEPT).decode("utf-8", "replace")
+            return printable(self._output.read(OUTPUT_KEPT).decode("utf-8", "replace"))
         except ValueError:
             return ""
 

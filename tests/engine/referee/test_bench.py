@@ -80,7 +80,7 @@ def test_an_honest_kernel_is_verified_on_every_shape_then_timed(judged: Judged, 
     assert [e.stage for e in judged.events if isinstance(e, StageStarted)] == ["verify", "time"]
     timed = [e for e in judged.events if isinstance(e, PairsTimed)]
     assert sum(len(e.reference_s) for e in timed) == verdict.pairs >= 8
-    assert verdict.sandbox_level == "bwrap" and len(verdict.seed) == 32
+    assert verdict.sandbox_level.startswith("bwrap+seccomp") and len(verdict.seed) == 32
     assert not findings(judged)
 
 
