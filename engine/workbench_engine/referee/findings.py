@@ -23,18 +23,18 @@ class Kind(Struct, frozen=True):
 
 KINDS = (
     # What the checks see.
-    Kind("input-mutation", "cheat", "wrote to its inputs", (26,)),
-    Kind("state-mutation", "cheat", "wrote to the module's parameters or buffers", (26,)),
-    Kind("out-of-bounds", "cheat", "wrote outside its outputs", (32,)),
+    Kind("input-mutation", "warning", "wrote to its inputs", (26,)),
+    Kind("state-mutation", "warning", "wrote to the module's parameters or buffers", (26,)),
+    Kind("out-of-bounds", "warning", "wrote outside its outputs", (32,)),
     Kind("stale-pointer", "cheat", "answers by address: same buffer with new contents gave the old answer", (5, 27)),
     Kind("stale-fingerprint", "cheat", "answers by a few elements: a changed input gave the old answer", (6,)),
-    Kind("shared-output", "cheat", "the second call overwrote the first call's result", (5,)),
-    Kind("stale-weights", "cheat", "ignores new parameters loaded by load_state_dict", (5,)),
-    Kind("shared-state", "cheat", "two instances of the model disturb one another", (5, 33)),
-    Kind("mode-ignored", "cheat", "does not follow train() and eval() as the task declares"),
+    Kind("shared-output", "warning", "the second call overwrote the first call's result", (5,)),
+    Kind("stale-weights", "warning", "ignores new parameters loaded by load_state_dict", (5,)),
+    Kind("shared-state", "warning", "two instances of the model disturb one another", (5, 33)),
+    Kind("mode-ignored", "warning", "does not follow train() and eval() as the task declares"),
     Kind("not-a-tensor", "cheat", "returned what is not exactly a torch.Tensor with storage of its own", (3,)),
-    Kind("unwritten-output", "cheat", "left elements of its output unwritten", (8, 23)),
-    Kind("lower-precision", "cheat", "computes in a lower precision than the task declares", (22,)),
+    Kind("unwritten-output", "warning", "left elements of its output unwritten", (8, 23)),
+    Kind("lower-precision", "warning", "computes in a lower precision than the task declares", (22,)),
     # What the clocks see.
     Kind("timed-call-wrong", "cheat", "right when checked, wrong when timed", (7, 24)),
     Kind("replayed-output", "cheat", "a timed call returned an earlier call's answer", (4, 7)),
@@ -45,7 +45,7 @@ KINDS = (
     Kind("late-output", "cheat", "an output changed after it was reported as done", (1, 2, 3)),
     Kind("faster-than-roofline", "cheat", "faster than its bytes and flops allow", (19,)),
     Kind("result-channel", "cheat", "wrote forged answers to the result channel", (14,)),
-    Kind("extra-process", "cheat", "keeps a process of its own beside the worker", (34,)),
+    Kind("extra-process", "warning", "keeps a process of its own beside the worker", (34,)),
     Kind("patched-function", "cheat", "replaced a function of the timer or the checker", (11, 12)),
     Kind("extra-threads", "warning", "leaves threads running after a call returned", (2,)),
     Kind("global-flag", "warning", "leaves a global flag of the process changed", (29, 33)),
@@ -60,5 +60,16 @@ KINDS = (
     Kind("precision", "label", "the precision class its errors show", (22,)),
     Kind("advice", "label", "what a reading of the source suggests looking at"),
     Kind("judge", "warning", "the adversarial judge finds it suspicious"),
+    # What an audit of released files sees in a row before or beside the referee.
+    Kind("bad-row", "warning", "the row itself cannot be read"),
+    Kind("no-code", "warning", "the row has no code"),
+    Kind("not-python", "warning", "the code does not parse"),
+    Kind("no-modelnew", "warning", "the code defines no ModelNew"),
+    Kind("same-as-reference", "warning", "the code is the reference's own"),
+    Kind("task-refused", "warning", "the task is useless as a test"),
+    Kind("not-refereed", "warning", "this machine could not judge it within the deadline"),
+    Kind("redefined-inputs", "warning", "changes sizes or input functions of the task (which are not used)"),
+    Kind("needs-device", "label", "runs only on a device that is not here"),
+    Kind("device-code-idle", "label", "holds code for a device that is not here: its fallback was judged"),
 )
 BY_CODE = {kind.code: kind for kind in KINDS}
