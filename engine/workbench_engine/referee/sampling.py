@@ -94,7 +94,7 @@ def sample_pairs(
             continue
         d = Series.of(pairs).d
         if len(pairs) == care.quick_pairs < care.claim_pairs:
-            quick = estimate(d, rng, 500)
+            quick = estimate(d, rng, 500, widened=False)
             hopeless = quick.high < floor
             if hopeless and verdict_of(quick, delta) != "FASTER":
                 return

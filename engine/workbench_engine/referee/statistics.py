@@ -6,6 +6,8 @@ All in log space: d = ln(t_reference / t_candidate) for one pair; a speedup is e
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from msgspec import Struct
@@ -55,7 +57,20 @@ def block_length(n: int) -> int:
 def bootstrap_interval(
     d: Array, rng: np.random.Generator, resamples: int = 2000, level: float = 0.95
 ) -> tuple[float, float]:
-    """Percentile interval of the median by a moving-block bootstrap of whole pairs (circular blocks)."""
+    """Percentile interval of the median by a moving-block bootstrap of whole pairs (circular blocks), as it comes.
+
+    Too narrow on short series (see `widening`): for a look on the way, not for a claim.
+    """
+    tail = (1 - level) / 2
+    low, high = np.quantile(resampled_medians(d, rng, resamples), [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def resampled_medians(d: Array, rng: np.random.Generator, resamples: int) -> Array:
+    """Medians [resamples] of `d` under the moving-block bootstrap (Künsch 1989; circular blocks, `block_length`).
+
+    Raises ValueError without any pair.
+    """
     n = len(d)
     if n == 0:
         raise ValueError("no pairs to estimate from")
@@ -63,16 +78,44 @@ def bootstrap_interval(
     blocks = math.ceil(n / length)
     starts = rng.integers(0, n, size=(resamples, blocks))
     index = (starts[:, :, None] + np.arange(length)[None, None, :]).reshape(resamples, -1)[:, :n] % n
-    medians = np.median(np.asarray(d)[index], axis=1)
-    tail = (1 - level) / 2
-    low, high = np.quantile(medians, [tail, 1 - tail])
-    return float(low), float(high)
+    return np.asarray(np.median(np.asarray(d, dtype=np.float64)[index], axis=1), dtype=np.float64)
 
 
-def estimate(d: Array, rng: np.random.Generator, resamples: int = 2000) -> Estimate:
-    """Median and interval of the log ratios `d`."""
+def estimate(d: Array, rng: np.random.Generator, resamples: int = 2000, widened: bool = True) -> Estimate:
+    """Median and 95 % interval of the log ratios `d`; `widened` False leaves out the correction for short series."""
     low, high = bootstrap_interval(d, rng, resamples)
-    return Estimate(d=float(np.median(d)), low=low, high=high, n=len(d))
+    centre = float(np.median(d))
+    factor = widening(len(d)) if widened else 1.0
+    # A median may lie outside the quantiles of its resamples by rounding.
+    below, above = max(0.0, centre - low), max(0.0, high - centre)
+    return Estimate(d=centre, low=centre - factor * below, high=centre + factor * above, n=len(d))
+
+
+def widening(n: int, level: float = 0.95) -> float:
+    """By how much the bootstrap's percentile interval of `n` values must grow to keep its level.
+
+    √(n / (n − ℓ)) · t(n/ℓ − 1) / z: resampled blocks of ℓ vary too little by that root, and a spread learned from n/ℓ
+    blocks calls for Student's t in place of the normal. In simulation the bare interval of 8, 15, 30 and 150 values
+    covers 87, 85, 90 and 94 %, the widened one 96, 95, 94 and 95 % (`tests/engine/referee/test_claims.py`).
+    """
+    if n < 2:
+        return 1.0
+    length = block_length(n)
+    degrees = max(1.0, n / length - 1.0)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    return math.sqrt(n / max(1, n - length)) * t_quantile(degrees, level) / z
+
+
+@lru_cache(maxsize=512)
+def t_quantile(degrees: float, level: float = 0.95) -> float:
+    """t with P(|T| ≤ t) = level for Student's t; `degrees` ≥ 1, not only whole.
+
+    With t = √ν·tan θ the density is proportional to cos^(ν−1) θ on [0, π/2), integrated on a fine grid.
+    """
+    angle = np.linspace(0.0, math.pi / 2, 20_001)
+    density = np.cos(angle) ** (degrees - 1)
+    mass = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return math.sqrt(degrees) * math.tan(float(np.interp(level * mass[-1], mass, angle)))
 
 
 def spread(d: Array) -> float:
@@ -96,14 +139,32 @@ def floor_from_runs(medians: list[float], least: float = 0.01) -> float:
 def geometric_mean_interval(
     tasks: list[Array], rng: np.random.Generator, resamples: int = 2000
 ) -> tuple[float, float, float]:
-    """(geomean, low, high) of speedups over tasks: bootstrap over tasks, and over pairs inside each task."""
+    """(geomean, low, high) of speedups over tasks: 95 % by a bootstrap over tasks, and over blocks of pairs in each.
+
+    A task drawn twice in one resample gets two resamples of its pairs. Raises ValueError without tasks or pairs.
+    """
     if not tasks:
         raise ValueError("no tasks")
     centre = math.exp(float(np.mean([np.median(d) for d in tasks])))
-    means = np.empty(resamples)
-    for r in range(resamples):
-        chosen = rng.integers(0, len(tasks), size=len(tasks))
-        medians = [np.median(rng.choice(tasks[j], size=len(tasks[j]))) for j in chosen]
-        means[r] = np.mean(medians)
-    low, high = np.exp(np.quantile(means, [0.025, 0.975]))
+    drawn = rng.integers(0, len(tasks), size=(resamples, len(tasks)))
+    medians = np.empty(drawn.shape)
+    for number, d in enumerate(tasks):
+        here = drawn == number
+        medians[here] = resampled_medians(d, rng, int(here.sum()))
+    low, high = np.exp(np.quantile(medians.mean(axis=1), [0.025, 0.975]))
     return centre, float(low), float(high)
+
+
+def winners_curse(standard_error: float, k: int) -> float:
+    """σ̂·√(2 ln k): by how much the best of k equally good, equally noisy measurements looks better than it is.
+
+    `standard_error` is that of one measurement's ln speedup; the answer is in the same unit (an upper approximation of
+    the expected maximum of k normals). 0 for fewer than two. A figure to show, never one to correct by: the cure is
+    to measure the winner again.
+    """
+    return standard_error * math.sqrt(2.0 * math.log(k)) if k > 1 else 0.0
+
+
+def standard_error(half_width: float) -> float:
+    """σ̂ of an estimate from the half-width of its 95 % interval."""
+    return half_width / 1.96
