@@ -1,4 +1,4 @@
-"""bench tasks | policies | aa: what the workbench achieves on this machine, measured by its own referee."""
+"""bench tasks | policies | aa | referee: what the workbench achieves on this machine, measured by its own referee."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from workbench.commands.bench_referee import referee
 from workbench.commands.common import Json, Trust, configuration
 from workbench.config import RunConfig
 from workbench.errors import CommandFailed, EnvironmentProblem, UsageProblem, nearest
@@ -24,6 +25,8 @@ from workbench_engine.tasks.catalogue import bundled_names, bundled_space
 app = typer.Typer(no_args_is_help=True, help="Measure what the workbench achieves here.")
 Tasks = Annotated[str, typer.Option(help="Bundled tasks, comma separated (default: all with a design space).")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")]
+
+app.command()(referee)
 
 
 @app.command()
