@@ -127,7 +127,8 @@ def merged(before: PairSeries | None, e: ev.PairsTimed) -> PairSeries:
 def finding(p: Projection, s: Stamped, e: ev.FindingRaised) -> None:
     row = p.candidates.get(e.candidate)
     if row is not None:
-        put_row(p, s, row, replace(row, findings=row.findings + 1))
+        grave = e.severity in ("warning", "cheat")
+        put_row(p, s, row, replace(row, findings=row.findings + grave))
         detail = p.details[e.candidate]
         finding = Finding(code=e.code, severity=e.severity, text=e.text, evidence=e.evidence)
         p.details[e.candidate] = replace(detail, findings=[*detail.findings, finding])

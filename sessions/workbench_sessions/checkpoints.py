@@ -32,7 +32,7 @@ from workbench_sessions.projection import Projection
 CHECKPOINT_EVERY = 1000
 """Events between two checkpoints: a seek folds at most this many."""
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Raise it when `fold` comes to mean something else, so that older checkpoints are not believed."""
 
 ZLIB_LEVEL = 6

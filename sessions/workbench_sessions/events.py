@@ -39,6 +39,8 @@ class Origin(Struct, frozen=True, gc=False):
     prompt: str | None = None
     person: str | None = None
     version: int | None = None
+    answer: int | None = None
+    """Which answer to `prompt` it came from, the first is 0."""
 
 
 class TaskCard(Struct, frozen=True):
@@ -171,12 +173,40 @@ class CandidateProposed(Event, frozen=True):
 
 
 class PromptSent(Event, frozen=True):
+    """A model was asked. The rendered prompt is stored under its hash.
+
+    `patch`: "full", "diff", "cross", or "repair" of the candidate or prompt named in `repairs`. `group` is that of the
+    candidates that come of it; `answers` how many were asked for.
+    """
+
     prompt: str
     model: str
     text_sha256: str
+    endpoint: str = ""
+    patch: str = ""
+    group: int | None = None
+    parents: list[str] = []
+    exemplars: list[Exemplar] = []
+    repairs: str = ""
+    answers: int = 1
+
+
+class ResponseStreamed(Event, frozen=True):
+    """More of the first answer, while it is written. `restart`: it starts afresh (the endpoint was asked again)."""
+
+    prompt: str
+    text: str
+    restart: bool = False
 
 
 class ResponseReceived(Event, frozen=True):
+    """One answer, whole. Tokens, cost and seconds of a request stand in its first answer (0 for the others).
+
+    `cost` None: the model has no price. `finish`: "stop", "length" (cut off), "refusal", "other", or "failed" (no
+    answer came, `problem` says why). `analysis` and `design` are the sections of that name, capped. `problem` says why
+    no candidate came of it.
+    """
+
     prompt: str
     model: str
     text_sha256: str
@@ -185,6 +215,16 @@ class ResponseReceived(Event, frozen=True):
     cost: float | None = None
     seconds: float | None = None
     candidates: list[str] = []
+    answer: int = 0
+    endpoint: str = ""
+    finish: str = ""
+    cached_tokens: int | None = None
+    first_token_s: float | None = None
+    estimated: bool = False
+    reasoning_sha256: str = ""
+    analysis: str = ""
+    design: str = ""
+    problem: str = ""
 
 
 class StageStarted(Event, frozen=True):
@@ -211,6 +251,8 @@ class VerifyFinished(Event, frozen=True):
     seconds: float
     checks: list[Check]
     feedback: str = ""
+    precision: str = ""
+    """The precision class that the errors of the timed shape's answer show ("" = not measured)."""
 
 
 class PairsTimed(Event, frozen=True):

@@ -139,6 +139,15 @@ def _spent(p: Projection, s: Stamped, e: ev.BudgetSpent) -> None:
     p.evaluations, p.spent_seconds, p.spent_tokens, p.spent_money = e.evaluations, e.seconds, e.tokens, e.money
 
 
+def _prompt(p: Projection, s: Stamped, e: ev.PromptSent) -> None:
+    p.prompts += 1
+
+
+def _response(p: Projection, s: Stamped, e: ev.ResponseReceived) -> None:
+    p.spent_tokens += (e.tokens_in or 0) + (e.tokens_out or 0)
+    p.spent_money += e.cost or 0.0
+
+
 def _steering(p: Projection, s: Stamped, e: ev.SteeringGiven) -> None:
     before = "" if e.replace else p.header.steering
     p.header = replace(p.header, steering=f"{before}\n{e.text}" if before else e.text)
@@ -227,6 +236,8 @@ _HANDLERS: dict[type[Event], Callable[[Projection, Stamped, Any], None]] = {
     ev.ModeChanged: _mode,
     ev.BudgetChanged: _budget,
     ev.BudgetSpent: _spent,
+    ev.PromptSent: _prompt,
+    ev.ResponseReceived: _response,
     ev.SteeringGiven: _steering,
     ev.WarningRaised: _warning,
     ev.UnknownEvent: _unknown,

@@ -60,6 +60,10 @@ def _floor(e: ev.FloorMeasured) -> Said:
     return ("warning" if e.too_noisy else "info"), f"{e.device} A/A floor ±{e.delta:.2%}{noisy}"
 
 
+def _response(e: ev.ResponseReceived) -> Said:
+    return ("info", f"{e.prompt}: no candidate: {e.problem}") if e.problem else None
+
+
 def _unknown(e: ev.UnknownEvent) -> Said:
     if e.kind in ev.KINDS:
         return "warning", f"unreadable event {e.kind}: {e.body[:200]}"
@@ -73,6 +77,7 @@ _SAY: dict[type[Event], Callable[[Any], Said]] = {
     ev.FloorMeasured: _floor,
     ev.FindingRaised: _finding,
     ev.VerdictReached: _verdict,
+    ev.ResponseReceived: _response,
     ev.HumanAccepted: lambda e: ("person", f"{e.candidate} accepted{_by(e.person)}{_because(e.reason)}"),
     ev.HumanRejected: lambda e: ("person", f"{e.candidate} rejected{_by(e.person)}{_because(e.reason)}"),
     ev.DecisionUndone: lambda e: ("person", f"{e.candidate}: decision undone{_by(e.person)}"),

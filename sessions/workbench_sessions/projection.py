@@ -254,5 +254,7 @@ class Projection(Struct):
     spent_seconds: float = 0.0
     spent_tokens: int = 0
     spent_money: float = 0.0
+    """Of all answers received; what the engine said last of it agrees."""
+    prompts: int = 0
     last_event_at_s: float = 0.0
     unknown_events: int = 0

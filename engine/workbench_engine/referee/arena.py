@@ -20,7 +20,8 @@ from workbench_engine.tasks.contract import ShapeCase, TensorSpec
 
 ALIGN = 64
 RED_ZONE = 256
-RED = 0xA5
+RED = 0xFF
+"""Read as any float type it is NaN: a kernel that reads beyond an input and uses it gives itself away."""
 
 
 class Place(Struct, frozen=True):
@@ -82,6 +83,10 @@ class Arena:
         """Flat writable view in storage dtype."""
         kind = NUMPY[place.spec.dtype]
         return self._bytes[place.offset : place.offset + place.spec.nbytes].view(kind)
+
+    def memory(self) -> memoryview:
+        """All bytes, as a worker sees them."""
+        return memoryview(self._map)
 
     def poison(self, slot: Slot) -> None:
         for place in slot.outputs:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench_engine.referee.tensors import FLOATS, NUMPY, from_float
+from workbench_engine.referee.tensors import FLOATS, NUMPY, UNIT_ROUNDOFF, from_float, to_float64
 from workbench_engine.tasks.contract import TensorSpec
 
 TIMED = "normal"
@@ -72,14 +72,21 @@ def moved_state(stored: NDArray[Any], spec: TensorSpec, rng: np.random.Generator
     """A parameter moved away from identity (1 and 0 hide a forgotten multiply or add); sign kept if all > 0."""
     if spec.dtype not in FLOATS or spec.numel == 0:
         return stored
-    from workbench_engine.referee.tensors import to_float64
-
     values = to_float64(stored, spec.dtype)
     scale = float(values.std()) or 0.25
     moved = values * (1 + 0.2 * rng.standard_normal(values.shape)) + 0.25 * scale * rng.standard_normal(values.shape)
     if bool((values > 0).all()):
         moved = np.abs(moved) + 1e-2
     return from_float(moved, spec.dtype)
+
+
+def nudged(stored: NDArray[Any], spec: TensorSpec, rng: np.random.Generator) -> NDArray[Any]:
+    """Every float moved by one unit roundoff, up or down; integers and inputs of domain "fixed" as they are."""
+    if spec.dtype not in FLOATS or spec.domain == "fixed":
+        return stored
+    values = to_float64(stored, spec.dtype)
+    step = 2.0 * UNIT_ROUNDOFF[spec.dtype]
+    return from_float(values * (1.0 + step * rng.choice((-1.0, 1.0), size=values.shape)), spec.dtype)
 
 
 SLACK = 65_521

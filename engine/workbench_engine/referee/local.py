@@ -36,6 +36,7 @@ from workbench_sessions.events import (
 
 Emit = Callable[[Event], None]
 OPEN_DEADLINE_S = 180.0
+KILL_S = 5.0
 LINE_LIMIT = 32 << 20
 
 
@@ -56,6 +57,10 @@ class Station:
         self.lease = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._request: Open | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     async def open(self, request: Open, emit: Emit) -> Opened:
         """Start the process and load the task. Raises TaskRejected, EnvironmentLacking, StationDied."""
@@ -102,6 +107,10 @@ class Station:
         except TimeoutError:
             await self.kill()
             raise StationDied(f"station {self.device} gave no verdict within {deadline_s:.0f} s") from None
+        except asyncio.CancelledError:
+            # Whoever gave the job up: its worker must not run on, nor its answer be read as that of the next job.
+            self._strike()
+            raise
         except (ConnectionError, msgspec.DecodeError, ValueError) as error:
             await self.kill()
             raise StationDied(f"station {self.device} broke off: {error}") from None
@@ -115,12 +124,20 @@ class Station:
         await self.open(self._request, emit)
 
     async def kill(self) -> None:
-        process, self._process = self._process, None
+        process = self._strike()
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_S):
+                await process.wait()
+
+    def _strike(self) -> asyncio.subprocess.Process | None:
+        """SIGKILL without waiting; the cages of its workers die with it."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return process
 
 
 class LocalExecutor:
@@ -279,6 +296,8 @@ class LocalExecutor:
                 for _ in range(len(self._free)):
                     await stack.enter_async_context(self._build_slots)
             try:
+                if not station.running:
+                    await station.revive(emit)
                 return await station.judge(request, watched, job.deadline_s)
             except (StationDied, TaskRejected, EnvironmentLacking) as died:
                 reason = f"the evaluation did not end: {died}"

@@ -3,11 +3,12 @@
 The reference that is timed is a process of its own (the pace), started like a candidate's and used for nothing else: a
 process that has also run other shapes and fp64 carries its past in its heap, and measured 10 % slower than a fresh
 copy.
-In a pair both sides get the same fresh contents in fresh slots. Each side in turn, by the toss of a coin, is given its
-inputs, makes one untimed call, then the timed block: so neither pays for caches, page tables or branch predictors that
-the other has left cold (identical code measured up to 25 % apart by order alone). The time of record is taken outside
-the workers: request sent to answer received, less the empty round trip. A random share of the timed calls is checked
-in full.
+In a pair both sides get the same fresh contents in fresh slots. Each side in turn, by the toss of a coin, makes one
+untimed call, is given its inputs, then makes the timed block: so neither pays for caches, page tables or branch
+predictors that the other has left cold (identical code measured up to 25 % apart by order alone), and no call before
+the timed ones can have seen their contents. The time of record is taken outside the workers: request sent to answer
+received, less the empty round trip. Spots of the timed answers are compared in every second pair, whole answers in a
+random few. What each process does with the processor between its calls is noted beside it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from workbench_engine.referee.arena import Slot
 from workbench_engine.referee.candidate import Candidate
+from workbench_engine.referee.gates import Block
 from workbench_engine.referee.inputs import Bank
 from workbench_engine.referee.protocol import Protocol
 from workbench_engine.referee.tensors import is_poison, to_float64
@@ -46,6 +48,10 @@ class Pair(Struct, frozen=True):
 class TimedWrong(Exception):
     """A timed call gave a wrong answer: `str()` says which and how; it was right when it was only checked."""
 
+    def __init__(self, text: str, code: str = "timed-call-wrong") -> None:
+        super().__init__(text)
+        self.code = code
+
 
 def calls_per_pair(reference_s: float, protocol: Protocol) -> int:
     """Inner batch: calls in one timed block so that the reference's block lasts `inner_batch_s`."""
@@ -65,7 +71,9 @@ class PairTimer:
         reference_s: float,
         protocol: Protocol,
         rng: np.random.Generator,
+        precision: str = "",
     ) -> None:
+        self._precision = precision
         self._pace = pace
         self._candidate = candidate
         self._case = case
@@ -78,6 +86,9 @@ class PairTimer:
         self._pace_overhead_s = pace.worker.round_trip()
         self._overhead_s = candidate.worker.round_trip()
         self.checked = 0
+        self.blocks: list[Block] = []
+        self.pace_blocks: list[Block] = []
+        self._last_cpu_s: dict[int, float] = {}
         self._next_first: bool | None = None
 
     def warm_up(self, pairs: int = 2) -> None:
@@ -90,6 +101,7 @@ class PairTimer:
         for _ in range(pairs if spent < LONGEST_BLOCK_S else 0):
             self.pair(check=False)
         self._next_first = None
+        self.blocks, self.pace_blocks = [], []
 
     def pair(self, check: bool | None = None) -> Pair:
         """One pair; `check` None leaves it to chance whether it is checked in full. Raises WorkerFailed, TimedWrong."""
@@ -105,10 +117,13 @@ class PairTimer:
                 reference_s, _ = self._time(self._pace, theirs, windows, self._pace_overhead_s)
             else:
                 candidate_s, claimed_s = self._time(self._candidate, ours, windows, self._overhead_s)
-        if check if check is not None else rng.random() < self._protocol.check_share:
+        toss = rng.random()
+        if check if check is not None else toss < self._protocol.check_share:
             self._check_fully(theirs, ours)
+        elif check is None and toss < self._protocol.spot_share:
+            self._check_spots(theirs, ours)
         else:
-            self._check_sampled(ours)
+            self._check_written(ours)
         n = self.calls
         return Pair(reference_s / n, candidate_s / n, claimed_s / n, "AB" if pace_first else "BA")
 
@@ -119,12 +134,25 @@ class PairTimer:
     def _time(
         self, side: Candidate, slots: list[Slot], windows: list[Contents], overhead_s: float
     ) -> tuple[float, float]:
-        """(outside, claimed) seconds of one block: inputs written, one call to warm up, the calls that count."""
-        self._refresh(side, slots, windows)
+        """(outside, claimed) seconds of one block: one call to warm up, inputs written, the calls that count."""
+        activity = side.worker.activity
+        start_cpu_s = activity.cpu_s()
         side.shift()
+        shifted_cpu_s = activity.cpu_s()
         side.run(self._draw(side)[:1], self._deadline_s)
+        warm_cpu_s = activity.cpu_s()
+        self._refresh(side, slots, windows)
+        ready_cpu_s = activity.cpu_s()
         spent, claimed = side.run(slots, self._deadline_s)
-        return max(spent - overhead_s, 1e-9), claimed
+        done_cpu_s = activity.cpu_s()
+        between = start_cpu_s - self._last_cpu_s.get(id(side), start_cpu_s)
+        self._last_cpu_s[id(side)] = done_cpu_s
+        timed_s = max(spent - overhead_s, 1e-9)
+        idle_s = between + (shifted_cpu_s - start_cpu_s) + (ready_cpu_s - warm_cpu_s)
+        blocks = self.blocks if side is self._candidate else self.pace_blocks
+        used_s = max(done_cpu_s - ready_cpu_s, 1e-9)
+        blocks.append(Block(max(warm_cpu_s - shifted_cpu_s, 1e-9), used_s, claimed, idle_s, len(slots)))
+        return timed_s, claimed
 
     def _windows(self, count: int) -> list[Contents]:
         return [[bank.window() for bank in self._banks] for _ in range(count)]
@@ -140,7 +168,7 @@ class PairTimer:
             return [ring[i] for i in self._rng.choice(len(ring), size=self.calls, replace=False)]
         return [ring[i] for i in self._rng.integers(len(ring), size=self.calls)]
 
-    def _check_sampled(self, ours: list[Slot]) -> None:
+    def _check_written(self, ours: list[Slot]) -> None:
         """Any unwritten element among a few random ones means that the call did not do its work."""
         if self._candidate.worker.returns_tensors:
             return
@@ -151,7 +179,22 @@ class PairTimer:
                 continue
             picks = self._rng.integers(view.size, size=min(view.size, self._protocol.sampled_elements))
             if bool(is_poison(view[picks], place.spec.dtype).any()):
-                raise TimedWrong("a timed call left its output unwritten")
+                raise TimedWrong("a timed call left its output unwritten", "unwritten-output")
+
+    def _check_spots(self, theirs: list[Slot], ours: list[Slot]) -> None:
+        """Compare a stretch and a scatter of one call's answer with the reference's answer to the same contents."""
+        self._pace.collect()
+        self._candidate.collect()
+        pick = int(self._rng.integers(len(ours)))
+        count = self._protocol.spot_elements
+        for mine, other in zip(ours[pick].outputs, theirs[pick].outputs, strict=True):
+            whole = self._pace.arena.view(other)
+            start = int(self._rng.integers(max(1, whole.size - count + 1)))
+            scatter = self._rng.integers(max(1, whole.size), size=min(whole.size, count))
+            spots = np.concatenate([np.arange(start, min(whole.size, start + count)), scatter])
+            truth = to_float64(whole, other.spec.dtype)
+            scale = float(np.sqrt(np.dot(truth, truth) / max(1, truth.size))) if truth.size else 0.0
+            self._compare(self._candidate.arena.view(mine)[spots], whole[spots], truth[spots], other.spec.dtype, scale)
 
     def _check_fully(self, theirs: list[Slot], ours: list[Slot]) -> None:
         """Compare one of this pair's calls in full with what the reference answered to the same contents."""
@@ -159,10 +202,16 @@ class PairTimer:
         self._candidate.collect()
         pick = int(self._rng.integers(len(ours)))
         for mine, other in zip(ours[pick].outputs, theirs[pick].outputs, strict=True):
-            own = self._pace.arena.view(other)
-            expected = Expected(own, to_float64(own, other.spec.dtype), other.spec.dtype, self._case.accumulate)
-            expected.widen(2.0)
-            result = compare(self._candidate.arena.view(mine), expected)
-            if not result.ok:
-                raise TimedWrong(f"a timed call answered wrongly: {result.detail}")
+            whole = self._pace.arena.view(other)
+            truth = to_float64(whole, other.spec.dtype)
+            self._compare(self._candidate.arena.view(mine), whole, truth, other.spec.dtype)
         self.checked += 1
+
+    def _compare(
+        self, got: NDArray[Any], own: NDArray[Any], truth: NDArray[np.float64], dtype: str, scale: float | None = None
+    ) -> None:
+        expected = Expected(own, truth, dtype, self._case.accumulate, self._precision, scale)
+        expected.widen(2.0)
+        result = compare(got, expected)
+        if not result.ok:
+            raise TimedWrong(f"a timed call answered wrongly: {result.detail}")

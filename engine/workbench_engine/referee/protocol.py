@@ -46,6 +46,9 @@ class Protocol(Struct, frozen=True):
     floor_pairs: int = 20
     check_share: float = 0.06
     """Share of timed calls whose whole output is checked; the last one always is."""
+    spot_share: float = 0.5
+    """Share of pairs with a check: most of them compare spots of one timed answer only."""
+    spot_elements: int = 2048
     sampled_elements: int = 256
     call_deadline_s: float = 20.0
     setup_deadline_s: float = 60.0

@@ -86,12 +86,29 @@ class Reference:
                 view[...] = moved_state(view.copy(), place.spec, rng)
         self.worker.request(wire.SET_STATE, b"", self._protocol.setup_deadline_s)
 
+    def load_state(self, slot: Slot, state: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Put `state` (flat arrays) into the slot's case; returns copies of what it replaced."""
+        assert self.arena is not None
+        before = [self.arena.view(place).copy() for place in slot.state]
+        for place, values in zip(slot.state, state, strict=True):
+            self.arena.view(place)[...] = values
+        self.worker.request(wire.SET_STATE, b"", self._protocol.setup_deadline_s)
+        return before
+
+    def set_mode(self, train: bool) -> None:
+        """Call `train(train)` on the reference's models."""
+        self.worker.request(wire.MODE, b"train" if train else b"eval", self._protocol.setup_deadline_s)
+
     def outputs(self, slot: Slot) -> list[np.ndarray[Any, Any]]:
         """Run the slot's inputs in the task's own precision; flat copies in storage dtype."""
         assert self.arena is not None
         self.worker.timed_run(wire.pack_slots([slot.index]), self._protocol.setup_deadline_s)
         self.worker.request(wire.COLLECT, b"", self._protocol.setup_deadline_s)
         return [self.arena.view(p).copy() for p in slot.outputs]
+
+    def time(self, slot: Slot) -> float:
+        """Outside seconds of one call on the slot's inputs."""
+        return self.worker.timed_run(wire.pack_slots([slot.index]), self._protocol.setup_deadline_s)[0]
 
     def own_inputs(self, slot: Slot) -> list[np.ndarray[Any, Any]]:
         """The task file's own inputs for the slot's case, flat copies: for inputs of domain "fixed"."""

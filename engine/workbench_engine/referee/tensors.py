@@ -28,6 +28,14 @@ UNIT_ROUNDOFF: dict[str, float] = {
     "bfloat16": 2.0**-8,
 }
 FLOATS = frozenset(UNIT_ROUNDOFF)
+PRECISION_ROUNDOFF: dict[str, float] = {
+    "fp64": 2.0**-53,
+    "fp32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "fp16": 2.0**-11,
+    "bf16": 2.0**-8,
+}
+"""Unit roundoff of the arithmetic by precision class, finest first."""
 
 
 def from_float(values: NDArray[Any], dtype: str) -> NDArray[Any]:

@@ -1,10 +1,11 @@
 """How far from the truth a correct answer may be: from an fp64 reference, dtype and accumulation length.
 
-Elementwise: |y − y64| ≤ c·(u·|y64| + γ·s) + γ·|y64| with γ = 4√K·u and s the scale of the output (its root mean
+Elementwise: |y − y64| ≤ c·(u·|y64| + γ·s) + γ·|y64| with γ = 4√K·u_acc and s the scale of the output (its root mean
 square: cancellation makes small outputs carry the error of large terms; a row's own statistic scales the error of its
 outputs). Over the whole tensor: ‖y − y64‖/‖y64‖ ≤ max(3·e0, γ, 4·u) with e0 the error of the trusted low-precision
-reference itself. Non-finite values must match in pattern exactly; NaN is never equal to anything. (Facts page of the
-referee, §4; u = unit roundoff of the output dtype.)
+reference itself. u is the unit roundoff of the output dtype, u_acc that of the accumulator (fp32 below 32 bits); where
+the operands may be rounded more coarsely than the accumulator (declared precision), γ grows by their roundoff.
+Non-finite values must match in pattern exactly; NaN is never equal to anything. (Facts page of the referee, §4.)
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from workbench_engine.referee.tensors import FLOATS, UNIT_ROUNDOFF, to_float64
+from workbench_engine.referee.tensors import FLOATS, PRECISION_ROUNDOFF, UNIT_ROUNDOFF, to_float64
 
 C = 4.0
 
@@ -24,21 +25,39 @@ C = 4.0
 class Expected:
     """The truth of one output on one input set, and what is allowed around it. Built once, compared often."""
 
-    def __init__(self, reference: NDArray[Any], truth: NDArray[np.float64], dtype: str, accumulate: int) -> None:
+    def __init__(
+        self,
+        reference: NDArray[Any],
+        truth: NDArray[np.float64],
+        dtype: str,
+        accumulate: int,
+        precision: str = "",
+        scale: float | None = None,
+    ) -> None:
+        """`precision`: class of the arithmetic where it is lower than the dtype's ("" = the dtype's own).
+
+        `scale`: root mean square of the whole output, where this is only a part of it.
+        """
         self.dtype = dtype
+        self.precision = precision
         self.exact = dtype not in FLOATS
         self.truth = truth.reshape(-1)
         self.reference = reference.reshape(-1).copy()
         if self.exact:
             return
         u = UNIT_ROUNDOFF[dtype]
+        operands = max(u, PRECISION_ROUNDOFF.get(precision, 0.0))
+        # Sums of low-precision operands run in fp32; the operands' own rounding does not grow with K.
+        accumulator = min(u, UNIT_ROUNDOFF["float32"])
+        coarse = operands if operands > accumulator else 0.0
         y0 = to_float64(self.reference, dtype)
         self.finite = np.isfinite(y0)
         self.all_finite = bool(self.finite.all())
         t = self.truth if self.all_finite else np.where(self.finite, self.truth, 0.0)
-        scale = float(np.sqrt(np.mean(t * t))) if t.size else 0.0
+        if scale is None:
+            scale = float(np.sqrt(np.mean(t * t))) if t.size else 0.0
         # Four times √K·u: a plain serial sum of few distinct values rounds the same way again and again.
-        gamma = 4.0 * math.sqrt(max(1, accumulate)) * u
+        gamma = 4.0 * math.sqrt(max(1, accumulate)) * accumulator + coarse
         e_ref = np.abs(np.where(self.finite, y0, 0.0) - t)
         self.allowed = C * (u * np.abs(t) + gamma * scale) + gamma * np.abs(t) + 2.0 * e_ref + np.finfo(np.float64).tiny
         if dtype in ("float32", "float64"):
@@ -47,7 +66,7 @@ class Expected:
             self.allowed += 6e-8 if dtype == "float16" else 1e-38
         norm = float(np.linalg.norm(t))
         e0 = float(np.linalg.norm(e_ref)) / norm if norm > 0 else 0.0
-        self.relative_limit = max(3 * e0, gamma, 4 * u)
+        self.relative_limit = max(3 * e0, gamma, 4 * u, 4 * coarse)
         self.norm = norm
 
     def widen(self, factor: float) -> None:
@@ -55,6 +74,16 @@ class Expected:
         if not self.exact:
             self.allowed *= factor
             self.relative_limit *= factor
+
+    def conditioned(self, change: NDArray[np.float64]) -> None:
+        """Allow what rounding the inputs once more does to the truth: `change` is the fp64 answer to inputs moved by
+        a unit roundoff, less the truth. Where terms cancel, no arithmetic in this precision can do better."""
+        if self.exact:
+            return
+        moved = np.abs(np.where(np.isfinite(change), change, 0.0)).reshape(-1)
+        self.allowed += C * moved
+        if self.norm > 0:
+            self.relative_limit = max(self.relative_limit, C * float(np.linalg.norm(moved)) / self.norm)
 
     def usable(self) -> bool:
         """False when the reference itself overflows or is NaN somewhere: such an input set checks nothing."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from workbench_engine.referee.activity import Activity
 from workbench_engine.referee.workers import wire
 from workbench_engine.sandbox.cage import ENGINE_ROOT, Cage, base_environment, python_environment
 from workbench_engine.sandbox.level import SandboxLevel
@@ -16,15 +18,20 @@ from workbench_engine.sandbox.process import CagedProcess
 
 WORKERS = Path(__file__).parent / "workers"
 PACKAGE = Path(__file__).parent.parent
+TOLD = frozenset({"not-a-tensor"})
+"""Findings that a worker itself may report with an error."""
+ANSWER = wire.HEADER.size + wire.CLAIM.size
+"""Bytes of the answer to a call."""
 
 
 class WorkerFailed(Exception):
     """The worker died, overran a deadline or answered with an error. `str()` is feedback for a person or a prompt."""
 
-    def __init__(self, text: str, code: str) -> None:
+    def __init__(self, text: str, code: str, finding: str = "") -> None:
         super().__init__(text)
+        self.finding = finding
         self.code = code
-        """"crashed", "deadline", "refused" or "garbage"."""
+        """"crashed", "deadline", "refused" or "forged"."""
 
 
 class Worker:
@@ -46,6 +53,7 @@ class Worker:
         program = [sys.executable, *flags, f"{inside}/{script}", str(theirs.fileno()), *arguments]
         self.process = CagedProcess(level, cage, program, pass_fds=[theirs.fileno()], affinity=affinity)
         theirs.close()
+        self.activity = Activity(self.process.pid)
         self.returns_tensors = not bare
         """Whether outputs reach the arena only when collected (modules), or are written there by the call (kernels)."""
 
@@ -62,13 +70,22 @@ class Worker:
             raise WorkerFailed(self._death(), "crashed") from None
         except ValueError as error:
             self.process.kill()
-            raise WorkerFailed(f"garbage on the channel ({error}): killed", "garbage") from None
+            raise WorkerFailed(f"garbage on the channel ({error}): killed", "forged", "result-channel") from None
         if answer == wire.ERROR:
-            raise WorkerFailed(body.decode("utf-8", "replace")[:4000], "refused")
-        if answer not in (wire.OK, wire.DONE):
-            self.process.kill()
-            raise WorkerFailed(f"garbage on the channel (kind {answer}): killed", "garbage")
+            raise self._refused(body.decode("utf-8", "replace")[:4000])
+        if answer != wire.OK:
+            raise self._forged(f"kind {answer} where {wire.OK} is due")
         return body
+
+    @staticmethod
+    def _refused(text: str) -> WorkerFailed:
+        first, _, rest = text.partition("\n")
+        return WorkerFailed(rest, "refused", first) if rest and first in TOLD else WorkerFailed(text, "refused")
+
+    def _forged(self, what: str) -> WorkerFailed:
+        self.process.kill()
+        text = f"an answer on the channel that nobody asked for ({what}): killed"
+        return WorkerFailed(text, "forged", "result-channel")
 
     def _death(self) -> str:
         text = f"the worker process ended: {self.process.death()}"
@@ -76,35 +93,44 @@ class Worker:
         return f"{text}; it printed: {output[-1500:]}" if output else text
 
     def timed_run(self, payload: bytes, deadline_s: float) -> tuple[float, float]:
-        """(outside seconds, seconds the worker claims) of one RUN request."""
+        """(outside seconds, seconds the worker claims) of one RUN request for packed slots."""
+        return self._timed(wire.RUN, payload, deadline_s)
+
+    def _timed(self, kind: int, payload: bytes, deadline_s: float) -> tuple[float, float]:
         self.channel.settimeout(deadline_s)
-        frame = wire.HEADER.pack(len(payload), wire.RUN) + payload
+        nonce = secrets.token_bytes(wire.NONCE)
+        frame = wire.HEADER.pack(wire.NONCE + len(payload), kind) + nonce + payload
         channel = self.channel
         try:
             start = time.perf_counter_ns()
             channel.sendall(frame)
-            head = channel.recv(13)
+            head = channel.recv(ANSWER)
             spent = time.perf_counter_ns() - start
         except TimeoutError:
             self.process.kill()
             raise WorkerFailed(f"a call took more than {deadline_s:.3g} s: killed", "deadline") from None
         except (BrokenPipeError, ConnectionResetError):
             head = b""
-        if len(head) == 13 and head[4] == wire.DONE:
-            return spent * 1e-9, wire.CLAIM.unpack(head[5:])[0] * 1e-9
+        if len(head) == ANSWER and head[4] == wire.DONE:
+            claim, echo = wire.CLAIM.unpack(head[wire.HEADER.size :])
+            if echo != nonce:
+                raise self._forged("a time for a call that was not made")
+            return spent * 1e-9, claim * 1e-9
         if head[4:5] == bytes([wire.ERROR]):
-            length = wire.HEADER.unpack(head[:5])[0]
-            text = head[5:]
-            while len(text) < min(length, 4000):
-                part = channel.recv(4000)
-                if not part:
-                    break
-                text += part
-            raise WorkerFailed(text.decode("utf-8", "replace"), "refused")
+            raise self._refused(self._rest_of(head))
         if not head:
             raise WorkerFailed(self._death(), "crashed")
-        self.process.kill()
-        raise WorkerFailed("garbage on the channel: killed", "garbage")
+        raise self._forged("not an answer to a call")
+
+    def _rest_of(self, head: bytes) -> str:
+        length = wire.HEADER.unpack(head[: wire.HEADER.size])[0]
+        text = head[wire.HEADER.size :]
+        while len(text) < min(length, 4000):
+            part = self.channel.recv(4000)
+            if not part:
+                break
+            text += part
+        return text.decode("utf-8", "replace")
 
     def round_trip(self, times: int = 40) -> float:
         """Median seconds of a RUN of no slots: what the outside clock adds to each timed block."""

@@ -7,6 +7,11 @@ A task file is KernelBench's (`Model`, `get_inputs`, `get_init_inputs`), with op
     INPUTS     = {"target": {"domain": "index", "high": "classes"}}    # where plain reals would not do
     ACCUMULATE = "cols"                                                # dim whose length the sums run over
     def cost(rows, cols): return {"bytes": ..., "flops": ...}          # compulsory traffic and arithmetic
+    MODE       = "eval" | "train" | "both"                             # how the model is meant to run
+    PRECISION  = "fp32" | "tf32" | "bf16" | "fp16"                     # of the arithmetic, where lower than the dtype
+    LOWER_PRECISION = "wrong" | "label"                                # what a lower class than declared is
+    LIBRARY    = "label" | "forbid"                                    # may the work be left to a library?
+    WEIGHTS    = "variable" | "constant"                               # may derived weights be kept between calls?
 
 `get_inputs`, `get_init_inputs` and `cost` are called with those dims of the case that their signatures name; called
 with no argument they must work too (KernelBench calls them so). The file itself is untrusted and runs only inside a
@@ -87,6 +92,10 @@ class Task(Struct, frozen=True):
     hidden: tuple[ShapeCase, ...] = ()
     stochastic: bool = False
     declared_precision: str = "fp32"
+    mode: Literal["eval", "train", "both"] = "eval"
+    lower_precision: Literal["wrong", "label"] = "wrong"
+    library: Literal["label", "forbid"] = "label"
+    weights: Literal["variable", "constant"] = "variable"
     world_size: int = 1
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 
@@ -39,8 +39,18 @@ def describe_file(file: TaskFile) -> Task:
         cases=cases,
         hidden=hidden,
         stochastic=stochastic,
-        declared_precision=_PRECISION.get(dtype, "fp32"),
+        declared_precision=file.choice("PRECISION", _precisions(dtype)),
+        mode=cast(Literal["eval", "train", "both"], file.mode),
+        lower_precision=cast(Literal["wrong", "label"], file.choice("LOWER_PRECISION", ("wrong", "label"))),
+        library=cast(Literal["label", "forbid"], file.choice("LIBRARY", ("label", "forbid"))),
+        weights=cast(Literal["variable", "constant"], file.choice("WEIGHTS", ("variable", "constant"))),
     )
+
+
+def _precisions(dtype: str) -> tuple[str, ...]:
+    """Precision classes a file may declare, that of its dtype first."""
+    own = _PRECISION.get(dtype, "fp32")
+    return (own, *(p for p in ("fp64", "fp32", "tf32", "fp16", "bf16") if p != own))
 
 
 def forward(file: TaskFile, model: Any, values: list[Any], stochastic: bool = False) -> list[Any]:

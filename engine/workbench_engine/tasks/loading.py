@@ -20,7 +20,7 @@ Case = str | int
 
 
 class LoadedTask:
-    """The reference in a worker. Models are built once a case and kept, in evaluation mode and without gradients."""
+    """The reference in a worker. Models are built once a case and kept, in the declared mode and without gradients."""
 
     def __init__(self, source: str, path: str, task: Task | None = None, device: str = "cpu") -> None:
         """Describes and lints the file unless its `task` is known already. Raises TaskRejected with one line."""
@@ -72,6 +72,11 @@ class LoadedTask:
                     raise ValueError(f"task {self.task.name}: state of shape {value.shape} given for {tensor.shape}")
                 tensor.copy_(value)
         self._doubles.pop(self.case(case).name, None)
+
+    def set_mode(self, train: bool) -> None:
+        """Training or evaluation mode of every model built so far, for a task of mode "both"."""
+        for model in (*self._models.values(), *self._doubles.values()):
+            model.train(train)
 
     def inputs_for(self, case: Case, seed: int = 1) -> list[Any]:
         """The tensors of the file's own `get_inputs` under `seed` (the only source for domain "fixed")."""

@@ -49,6 +49,13 @@ class TaskFile:
         """A module-level name of the file, or `default`."""
         return getattr(self._module, name, default)
 
+    def choice(self, name: str, known: tuple[str, ...]) -> str:
+        """A module-level name that must be one of `known`; the first of them where the file has none."""
+        value = self.optional(name, known[0])
+        if value not in known:
+            raise self.reject(f"{name} = {value!r} is unknown; it may be {', '.join(known)}")
+        return str(value)
+
     def reject(self, what: str) -> TaskRejected:
         """The exception to raise for a defect of this file."""
         return TaskRejected(f"{self.path}: {what}")
@@ -91,10 +98,15 @@ class TaskFile:
         return list(arguments)
 
     def model(self, dims: Mapping[str, int]) -> Any:
-        """`Model(*get_init_inputs())` after seeding, in evaluation mode, without gradients."""
+        """`Model(*get_init_inputs())` after seeding, in the mode the file declares, without gradients."""
         arguments = self.init_inputs(dims)
         model = self.guarded(lambda: self._module.Model(*arguments), "Model()")
-        return model.eval().requires_grad_(False)
+        return model.train(self.mode == "train").requires_grad_(False)
+
+    @property
+    def mode(self) -> str:
+        """How the model runs: "eval", "train", or "both" (eval first)."""
+        return self.choice("MODE", ("eval", "train", "both"))
 
     def cost(self, dims: Mapping[str, int]) -> dict[str, int]:
         """What `cost` says: {"bytes", "flops"}; empty when the file has none."""

@@ -59,7 +59,7 @@ def judge_module(judged: Judged, text: str) -> VerdictReached:
 
 
 def findings(judged: Judged) -> set[str]:
-    return {e.code for e in judged.events if isinstance(e, FindingRaised) and e.severity == "cheat"}
+    return {e.code for e in judged.events if isinstance(e, FindingRaised) and e.severity in ("cheat", "warning")}
 
 
 CORRECT = {"FASTER", "SLOWER", "SAME", "AMBIGUOUS"}
@@ -136,7 +136,7 @@ def test_writing_where_one_must_not_is_named(judged: Judged, libraries: Path, fi
 def test_honest_at_first_then_idle_is_cheating(judged: Judged, libraries: Path) -> None:
     body = f"static int calls = 0; if (++calls > 40) return;\n{LOOP}"
     verdict = judge_kernel(judged, libraries, BODY % body)
-    assert verdict.verdict == "CHEATING" and findings(judged) == {"timed-call-wrong"}
+    assert verdict.verdict == "CHEATING" and findings(judged) == {"unwritten-output"}
 
 
 FATAL = {

@@ -108,7 +108,8 @@ def serve(channel: socket.socket) -> None:
             wire.send(channel, wire.OK)
             continue
         elif kind == wire.RUN:
-            wire.send(channel, wire.DONE, wire.CLAIM.pack(reference.run(wire.unpack_slots(payload))))
+            nonce, slots = wire.unpack_run(payload)
+            wire.send(channel, wire.DONE, wire.CLAIM.pack(reference.run(slots), nonce))
             continue
         elif kind == wire.SETUP:
             reference.set_up(json.loads(payload), fds[0])
@@ -116,6 +117,8 @@ def serve(channel: socket.socket) -> None:
             reference.set_state()
         elif kind == wire.COLLECT:
             reference.collect()
+        elif kind == wire.MODE:
+            reference.task.set_mode(payload == b"train")
         elif kind == wire.PREPARE:
             reference.own_inputs(wire.unpack_slots(payload))
         elif kind == wire.RUN64:

@@ -10,11 +10,17 @@ import socket
 import struct
 
 HEADER = struct.Struct("<IB")
-CLAIM = struct.Struct("<q")
+NONCE = 8
+CLAIM = struct.Struct(f"<q{NONCE}s")
+"""Nanoseconds that the worker claims, and the nonce of the request: an answer written ahead of time cannot know it."""
 FRAME_LIMIT = 8 << 20
 
 SETUP, RUN, COLLECT, SET_STATE, RUN64, DESCRIBE, PREPARE, SHIFT = b"SRCWXIPH"
+INSTANCE, MODE, CHAIN, GUARD, PROFILE = b"TMNGF"
 OK, DONE, ERROR = b"ODE"
+
+SECOND = 0x8000
+"""Set in a slot's number: run it on the second instance of the model."""
 
 
 class Closed(Exception):
@@ -71,3 +77,13 @@ def pack_slots(slots: list[int]) -> bytes:
 
 def unpack_slots(payload: bytes) -> list[int]:
     return array.array("H", payload).tolist()
+
+
+def unpack_run(payload: bytes) -> tuple[bytes, list[int]]:
+    """(nonce to echo, slots) of a RUN request."""
+    return payload[:NONCE], unpack_slots(payload[NONCE:])
+
+
+def error(text: str, finding: str = "") -> bytes:
+    """Payload of an ERROR: a finding's code on a line of its own, then the text."""
+    return f"{finding}\n{text}".encode() if finding else text.encode()
