@@ -165,7 +165,7 @@ class OpenAIModel:
     async def _try(
         self, request: Request, messages: tuple[Message, ...], body: dict[str, Any], on_chunk: OnChunk | None
     ) -> Completion:
-        """One try: a place, a reservation, one HTTP request. Raises what `openai` raises, TimeoutError, Broken, CutOff."""
+        """One try: a place, a reservation, one request. Raises what `openai` raises, TimeoutError, Broken, CutOff."""
         plain = unmarked(messages)
         tokens_in = self._tokens_of(sum(len(m.content) for m in plain))
         body = {**body, "messages": [{"role": m.role, "content": m.content} for m in plain]}

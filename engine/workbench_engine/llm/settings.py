@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench_engine.llm.errors import BadCredentials
 
@@ -91,3 +92,89 @@ def key_of(endpoint: Endpoint, environment: Mapping[str, str] = os.environ) -> s
         f"endpoint {endpoint.label}: the environment variable {endpoint.key_env} holds no key",
         f"export {endpoint.key_env}=…, or name another variable with llm.key_env",
     )
+
+
+Contrast = Literal["bucket", "island", "random"]
+
+
+class PatchWeights(Struct, frozen=True, forbid_unknown_fields=True):
+    """How often a candidate is asked for as a whole file, as changes to one, as a cross of two (any positive sum)."""
+
+    full: float = 0.7
+    diff: float = 0.2
+    cross: float = 0.1
+
+    def __post_init__(self) -> None:
+        weights = (self.full, self.diff, self.cross)
+        if any(not w >= 0.0 for w in weights) or not sum(weights) > 0.0:
+            raise ValueError("llm.patches must hold weights of 0 or more, one of them above 0: full, diff, cross")
+
+
+class LlmSettings(Struct, frozen=True, kw_only=True):
+    """How models are asked in a run: the section `[llm]` of the configuration. 0 = no cap where it says so.
+
+    One endpoint is described by `base_url`, `model` and what follows; several by tables `[llm.endpoints.NAME]`, which
+    have their own. `n` answers are asked for with one prompt, `concurrency` prompts are open at once. `temperature`
+    0.8 is that for frozen weights; a trained group samples at 1.0.
+
+    `exemplars` (1 to 4) and `contrast` say which earlier candidates a prompt shows: "bucket" as CUDA-L1 published,
+    "island" and "random" for ablations. `patches` weighs how a candidate is asked for: as a whole file, as changes to
+    one, as a cross of two. `templates` is a folder whose files replace those of the same name.
+
+    `money`, `tokens`, `requests` are hard caps of the whole session (0 = none). `patience_minutes` is how long the run
+    waits for an endpoint that is gone (0 = for ever). `prices` are by model.
+    """
+
+    base_url: str = ""
+    model: str = ""
+    key_env: str = "OPENAI_API_KEY"
+    temperature: float | None = 0.8
+    top_p: float | None = None
+    max_tokens: int = 8192
+    context: int = 0
+    n: int = 1
+    concurrency: int = 4
+    stream: bool = True
+    seed: bool = True
+    retries: int = 4
+    requests_per_minute: float = 0.0
+    tokens_per_minute: float = 0.0
+    connect_s: float = 10.0
+    first_token_s: float = 180.0
+    stall_s: float = 60.0
+    total_s: float = 900.0
+    extra: dict[str, Any] = {}
+    kind: Literal["kernel", "module"] = "kernel"
+    exemplars: int = 2
+    contrast: Contrast = "bucket"
+    patches: PatchWeights = PatchWeights()
+    failures: int = 2
+    repair: bool = True
+    templates: str = ""
+    money: float = 0.0
+    tokens: int = 0
+    requests: int = 0
+    patience_minutes: float = 0.0
+    prices: dict[str, Price] = {}
+    endpoints: dict[str, Endpoint] = {}
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.exemplars <= 4:
+            raise ValueError(f"llm.exemplars = {self.exemplars} must be 1 to 4")
+        for name in ("n", "concurrency", "max_tokens"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"llm.{name} = {getattr(self, name)} must be at least 1")
+        for name in ("context", "retries", "failures", "money", "tokens", "requests", "patience_minutes"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"llm.{name} = {getattr(self, name)} must be 0 or more")
+
+
+def endpoints_of(settings: LlmSettings) -> tuple[Endpoint, ...]:
+    """The endpoints of a run, each with its price. Raises ValueError, in one line, when none can be made."""
+    if settings.endpoints:
+        named = [replace(e, name=e.name or name) for name, e in settings.endpoints.items()]
+        return tuple(e if e.price is not None else replace(e, price=settings.prices.get(e.model)) for e in named)
+    if not settings.base_url:
+        raise ValueError("no model server is named; give --base-url http://HOST/v1, or set llm.base_url")
+    shared = {f: getattr(settings, f) for f in Endpoint.__struct_fields__ if hasattr(settings, f)}
+    return (Endpoint(**shared, price=settings.prices.get(settings.model)),)
