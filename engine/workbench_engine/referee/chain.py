@@ -104,7 +104,7 @@ class Chain:
         before = seed
         for position, (slot, contents, told) in enumerate(zip(slots, given, digests, strict=True)):
             places, buffer = _flat(contents, slot.inputs)
-            chaining.disturb(memoryview(buffer), [places[i] for i in self._free], before)
+            chaining.disturb(buffer.data, [places[i] for i in self._free], before)
             if side.inputs_intact(slot, contents) is not None:
                 raise ChainBroken(
                     f"call {position} of a chain ran on other inputs than the chain gives", "input-mutation"

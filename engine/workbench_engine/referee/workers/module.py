@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 import types
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120
 import chaining  # type: ignore[import-not-found,unused-ignore]
@@ -54,9 +55,10 @@ class Module:
         with open(SOURCE_PATH, "w") as file:  # noqa: PTH123
             file.write(source)
         exec(compile(source, SOURCE_PATH, "exec"), module.__dict__)
-        self.model_class = getattr(module, entry, None)
-        if not inspect.isclass(self.model_class):
+        model_class = getattr(module, entry, None)
+        if not inspect.isclass(model_class):
             raise Refused(f"the file defines no class {entry}")
+        self.model_class: type = model_class
         self.train = setup.get("mode") == "train"
         self.table = setup["slots"]
         self.models: dict = {}  # type: ignore[type-arg]
@@ -167,7 +169,7 @@ COPY, POINTER, STORAGE = torch.Tensor.copy_, torch.Tensor.data_ptr, torch.Tensor
 """Taken before any candidate's code runs."""
 
 
-def parts_of(result):  # type: ignore[no-untyped-def]
+def parts_of(result: Any) -> tuple[Any, ...]:
     """The outputs of a call. A sequence of a class of its own could compute when it is looked into."""
     kind = type(result)
     if kind is tuple or kind is list or kind.__module__ == "torch.return_types":
