@@ -98,6 +98,10 @@ class Candidate:
         """Build another model for the slot's case from the arena's state. Modules only. Raises WorkerFailed."""
         self.worker.request(wire.INSTANCE, wire.pack_slots([slot.index]), self._protocol.setup_deadline_s)
 
+    def profile(self, slot: Slot) -> bytes:
+        """JSON of where the time of a few calls goes, as the worker says (see `workers.profiling`). Modules only."""
+        return self.worker.request(wire.PROFILE, wire.pack_slots([slot.index]), self._protocol.setup_deadline_s)
+
     def set_mode(self, train: bool) -> None:
         """Call `train(train)` on the candidate's models. Modules only."""
         self.worker.request(wire.MODE, b"train" if train else b"eval", self._protocol.setup_deadline_s)

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from workbench_engine.referee import gates, verify
+from workbench_engine.referee.advice import advising, coverage
 from workbench_engine.referee.candidate import Candidate
 from workbench_engine.referee.chain import ChainBroken
 from workbench_engine.referee.findings import BY_CODE
@@ -122,6 +123,8 @@ class Trial:
         series = self._time(timer)
         self._gates(timer, series)
         reached = self._decide(series)
+        if subject.kind == "module" and (self._final or bench.task.library == "forbid"):
+            self._whose_work()
         if self._final and reached.verdict == "FASTER":
             self._two_clocks(series)
             self._grows_with_size(series)
@@ -228,6 +231,23 @@ class Trial:
             sandbox_level=bench.level.name,
             reason=reason,
         )
+
+    def _whose_work(self) -> None:
+        """Labels for a module: is its time spent in a library, did its own compiled code run? Raises Caught where
+        the task forbids to leave the work to a library."""
+        bench, subject = self._bench, self._subject
+        slot = bench.arena.slots_of(bench.case.name)[0]
+        carries = advising.carries_compiled_code(subject.text, subject.kind)
+        try:
+            found = coverage.coverage(coverage.read_profile(self._candidate.profile(slot)), carries)
+        except ValueError:
+            self.find("no-custom-kernel", "its worker gave no readable profile")
+            return
+        for label in coverage.as_findings(subject.candidate, found):
+            bench.emit(label)
+        if bench.task.library == "forbid" and (found.labels or not carries):
+            text = found.labels[0].text if found.labels else "it brings no compiled code of its own"
+            raise Caught("library-forbidden", f"the task forbids to leave the work to a library: {text}")
 
     def _two_clocks(self, series: Series) -> None:
         """The chain's slope against the timed calls, and one of its answers in full. Raises Caught."""

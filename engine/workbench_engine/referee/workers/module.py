@@ -116,12 +116,12 @@ class Module:
         if prepare is not None and not isinstance(prepare, torch.nn.Module):
             prepare([tuple(place[3]) for place in slot["inputs"]])
 
-    def _call_of(self, index: int):  # type: ignore[no-untyped-def]
+    def call_of(self, index: int):  # type: ignore[no-untyped-def]
         case, inputs, places = self.slots[index & ~wire.SECOND]
         return (self.seconds if index & wire.SECOND else self.models)[case], inputs, places
 
     def run(self, slots: list[int]) -> int:
-        chosen = [self._call_of(i) for i in slots]
+        chosen = [self.call_of(i) for i in slots]
         self.results = []
         results = []
         start = time.perf_counter_ns()
@@ -137,7 +137,7 @@ class Module:
         for index in request["slots"]:
             entry = self.table[index]
             chaining.disturb(self.view, [entry["inputs"][i] for i in request["swap"]], digest)
-            model, inputs, places = self._call_of(index)
+            model, inputs, places = self.call_of(index)
             self.results = [(model(*inputs), places)]
             self.collect()
             digest = chaining.digest_of(self.view, entry["outputs"], digest)
@@ -218,6 +218,12 @@ def answer(module: Module, kind: int, payload: bytes) -> bytes:
         module.set_mode(payload == b"train")
     elif kind == wire.CHAIN:
         return json.dumps(module.chain(json.loads(payload))).encode()
+    elif kind == wire.PROFILE:
+        # torch.profiler is slow to import, and most candidates are never profiled.
+        import profiling  # type: ignore[import-not-found,unused-ignore]
+
+        model, inputs, _ = module.call_of(wire.unpack_slots(payload)[0])
+        return json.dumps(profiling.profile(lambda: model(*inputs))).encode()
     elif kind == wire.GUARD:
         return json.dumps(module.guard.differences()).encode()
     return b""
