@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from msgspec import Struct
@@ -66,3 +67,16 @@ def faster_on(p_values: Mapping[str, float], alpha: float = ALPHA) -> FasterOn:
     names = list(p_values)
     rejected = holm([p_values[name] for name in names], alpha)
     return FasterOn(tuple(n for n, yes in zip(names, rejected, strict=True) if yes), dict(p_values), alpha)
+
+
+def wilson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a share (Wilson 1927): honest also for 0 of n. (0, 1) without trials."""
+    if trials == 0:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = successes / trials
+    centre = share + z * z / (2 * trials)
+    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    low = 0.0 if successes == 0 else (centre - half) / scale
+    return low, 1.0 if successes == trials else (centre + half) / scale

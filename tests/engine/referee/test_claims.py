@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench_engine.referee.claims import faster_on, holm, p_faster
+from workbench_engine.referee.claims import faster_on, holm, p_faster, wilson
 from workbench_engine.referee.statistics import (
     bootstrap_interval,
     couples,
@@ -196,3 +196,25 @@ def test_the_winners_curse_is_the_luck_of_the_best() -> None:
     luck = np.random.default_rng(4).normal(size=(4000, 50)).max(axis=1).mean()
     assert 0.75 * winners_curse(1.0, 50) < luck < winners_curse(1.0, 50)
     assert standard_error(1.96) == pytest.approx(1.0)
+
+
+def test_wilson_against_published_values() -> None:
+    # Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+    for (k, n), interval in {
+        (81, 263): (0.2553, 0.3662),
+        (15, 148): (0.0624, 0.1605),
+        (0, 20): (0.0, 0.1611),
+        (1, 29): (0.0061, 0.1718),
+    }.items():
+        assert wilson(k, n) == pytest.approx(interval, abs=1e-4)
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_wilson_holds_the_share_and_mirrors(k: int, more: int) -> None:
+    n = k + more
+    low, high = wilson(k, n)
+    assert 0.0 <= low <= high <= 1.0
+    if n:
+        assert low <= k / n <= high
+        assert wilson(n - k, n) == pytest.approx((1 - high, 1 - low))

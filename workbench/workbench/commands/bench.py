@@ -13,6 +13,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from workbench.commands.bench_mutations import mutations
 from workbench.commands.bench_referee import referee
 from workbench.commands.common import Json, Trust, configuration
 from workbench.config import RunConfig
@@ -27,6 +28,7 @@ Tasks = Annotated[str, typer.Option(help="Bundled tasks, comma separated (defaul
 Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")]
 
 app.command()(referee)
+app.command()(mutations)
 
 
 @app.command()
