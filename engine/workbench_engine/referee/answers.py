@@ -48,12 +48,15 @@ def name_failure(
     earlier = answers.earlier(index, output)
     if earlier is not None:
         return "stale-pointer" if earlier[0] == slot.index else "replayed-output"
-    before = output.copy()
-    if bool(is_poison(output, place.spec.dtype).any()):
+    unwritten = bool(is_poison(output, place.spec.dtype).any())
+    if unwritten or candidate.worker.returns_tensors:
+        before = output.tobytes()
         time.sleep(LATE_S)
         candidate.collect()
-        changed = candidate.arena.view(place).tobytes() != before.tobytes()
-        return "late-output" if changed else "unwritten-output"
+        if candidate.arena.view(place).tobytes() != before:
+            return "late-output"
+    if unwritten:
+        return "unwritten-output"
     if explains(output, expected, accumulate):
         return "lower-precision"
     return ""

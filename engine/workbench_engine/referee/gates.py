@@ -15,6 +15,13 @@ IDLE_SHARE = 0.25
 IDLE_S = 150e-6
 """CPU time outside the calls that is allowed, per pair: a share of the timed block, and an absolute part."""
 
+STOLEN = 2.0
+"""Who uses so many times the processor in the reference's turn as in his own has something running to slow it."""
+
+CORES = 1.25
+CORES_S = 300e-6
+"""On one core a block cannot use more processor than it takes: beyond this there are helpers on other cores."""
+
 CLAIM_SHARE = 0.6
 CLAIM_S = 200e-6
 """A block claimed shorter than this share of the processor time it used, less this many seconds, is a false claim."""
@@ -40,7 +47,8 @@ class Block(Struct, frozen=True):
     """What one side did in one pair, in CPU seconds of its process as seen from outside; so other load does not count.
 
     `warm_s`: of one untimed call. `timed_s`: of the block of `calls` timed ones, for which the process itself claims
-    `claimed_s` of wall time. `idle_s`: while no call ran.
+    `claimed_s` of wall time; `wall_s` is what the block took outside. `idle_s`: while no call ran, of which
+    `stolen_s` while the other side had its turn.
     """
 
     warm_s: float
@@ -48,6 +56,8 @@ class Block(Struct, frozen=True):
     claimed_s: float
     idle_s: float
     calls: int
+    wall_s: float = 0.0
+    stolen_s: float = 0.0
 
 
 def hidden_work(candidate: list[Block], reference: list[Block]) -> Gate | None:
@@ -61,6 +71,13 @@ def hidden_work(candidate: list[Block], reference: list[Block]) -> Gate | None:
     allowed = IDLE_SHARE * timed + 2.0 * theirs + IDLE_S
     if idle <= allowed:
         return None
+    stolen = float(np.mean([b.stolen_s for b in candidate]))
+    if stolen > 0.5 * idle and stolen > STOLEN * timed:
+        return Gate(
+            "reference-slowed",
+            f"used {stolen * 1e6:.0f} µs of processor a pair while the reference had its turn, {timed * 1e6:.0f} µs "
+            "for its own calls: what it keeps running slows the reference",
+        )
     return Gate(
         "hidden-work",
         f"used {idle * 1e6:.0f} µs of processor a pair while no call was running; its timed calls used "
@@ -79,6 +96,20 @@ def false_claim(candidate: list[Block]) -> Gate | None:
     return Gate(
         "clock-disagreement",
         f"its process claims {claimed * 1e6:.1f} µs for a block that used {used * 1e6:.1f} µs of processor",
+    )
+
+
+def helpers(candidate: list[Block]) -> Gate | None:
+    """Processor time against wall time: one core cannot give more of the one than of the other."""
+    if not candidate:
+        return None
+    used = float(np.median([b.timed_s for b in candidate]))
+    wall = float(np.median([b.wall_s for b in candidate]))
+    if used <= CORES * wall + CORES_S:
+        return None
+    return Gate(
+        "extra-cores",
+        f"a block took {wall * 1e6:.1f} µs on one core and used {used * 1e6:.1f} µs of processor: also elsewhere",
     )
 
 

@@ -239,11 +239,21 @@ class LocalExecutor:
         elif job.kind != "module":
             reason = f"candidates of kind {job.kind!r} cannot run on the cpu backend; known: kernel, module"
             return self._end(VerdictReached(job.candidate, "FAILED", reason=reason), emit)
-        station = await self._idle.get()
+        station = await self._station(job.other_than)
         try:
             return self._end(await self._judge(station, job, library, emit), emit)
         finally:
             self._idle.put_nowait(station)
+
+    async def _station(self, other_than: str) -> Station:
+        """An idle station; not that of the device `other_than` unless there is no other."""
+        station = await self._idle.get()
+        while station.device == other_than and len(self._stations) > 1:
+            self._idle.put_nowait(station)
+            # Whoever else waits goes first, and the other stations come to the head of the queue.
+            await asyncio.sleep(0.05)
+            station = await self._idle.get()
+        return station
 
     async def _build(self, job: Job, emit: Emit) -> _Built:
         assert self._builder is not None

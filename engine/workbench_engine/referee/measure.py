@@ -89,6 +89,7 @@ class PairTimer:
         self.blocks: list[Block] = []
         self.pace_blocks: list[Block] = []
         self._last_cpu_s: dict[int, float] = {}
+        self._stolen_s = 0.0
         self._next_first: bool | None = None
 
     def warm_up(self, pairs: int = 2) -> None:
@@ -114,7 +115,9 @@ class PairTimer:
         reference_s = claimed_s = candidate_s = 0.0
         for turn in range(2):
             if (turn == 0) == pace_first:
+                before_s = self._candidate.worker.activity.cpu_s()
                 reference_s, _ = self._time(self._pace, theirs, windows, self._pace_overhead_s)
+                self._stolen_s += self._candidate.worker.activity.cpu_s() - before_s
             else:
                 candidate_s, claimed_s = self._time(self._candidate, ours, windows, self._overhead_s)
         toss = rng.random()
@@ -151,7 +154,9 @@ class PairTimer:
         idle_s = between + (shifted_cpu_s - start_cpu_s) + (ready_cpu_s - warm_cpu_s)
         blocks = self.blocks if side is self._candidate else self.pace_blocks
         used_s = max(done_cpu_s - ready_cpu_s, 1e-9)
-        blocks.append(Block(max(warm_cpu_s - shifted_cpu_s, 1e-9), used_s, claimed, idle_s, len(slots)))
+        warm_s = max(warm_cpu_s - shifted_cpu_s, 1e-9)
+        stolen_s, self._stolen_s = (self._stolen_s, 0.0) if side is self._candidate else (0.0, self._stolen_s)
+        blocks.append(Block(warm_s, used_s, claimed, idle_s, len(slots), spent, stolen_s))
         return timed_s, claimed
 
     def _windows(self, count: int) -> list[Contents]:

@@ -49,7 +49,8 @@ def class_of(error: float, reference_error: float, accumulate: int, dtype: str) 
         return Precision(own, error)
     for name in CLASSES[CLASSES.index(own) :]:
         u = PRECISION_ROUNDOFF[name]
-        grown = 4.0 * u * max(1.0, accumulate) ** 0.5 if name in ("fp64", "fp32") else 4.0 * u
+        # One rounding to a class leaves a root mean square of about u/2; of its neighbour, eight times that.
+        grown = 4.0 * u * max(1.0, accumulate) ** 0.5 if name in ("fp64", "fp32") else 2.0 * u
         if error <= grown:
             return Precision(name, error)
     return None

@@ -184,6 +184,7 @@ class Trial:
         """Raise Caught where a clock contradicts, note a doubt where the series looks odd."""
         for closed in (
             gates.hidden_work(timer.blocks, timer.pace_blocks),
+            gates.helpers(timer.blocks),
             gates.false_claim(timer.blocks),
             gates.work_outside(timer.blocks, timer.pace_blocks),
         ):
@@ -214,9 +215,6 @@ class Trial:
                 f"{ceilings.flops_rate or 0:.3g} flop/s need {least_s * 1e6:.1f} µs"
             )
             self.find("faster-than-roofline", reason)
-        if reference_s > 1.5 * max(bench.reference_s, 1e-9) and bench.calls == 1:
-            times = reference_s / bench.reference_s
-            self.find("reference-slowed", f"the reference ran {times:.2f}× slower beside this candidate than alone")
         return VerdictReached(
             candidate=self._subject.candidate,
             verdict=verdict,

@@ -20,7 +20,7 @@ class ModelNew(torch.nn.Module):
             self.answers[key] = torch.softmax(x, dim=-1)
         return self.answers[key]
 """
-RENAMED = re.sub(r"\bx\b", "rows", POINTER_CACHE.replace("answers", "w").replace("key", "signature"))
+RENAMED = re.sub(r"\bx\b", "rows", POINTER_CACHE.replace("answers", "w").replace("key", "mark"))
 THREAD = """
 import threading, torch
 class ModelNew(torch.nn.Module):
