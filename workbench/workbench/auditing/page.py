@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
 from workbench.auditing import drawing
 from workbench.auditing.drawing import Dot
 from workbench.auditing.rows import NO_CODE, NOT_JUDGED, VALID, Outcome
-from workbench.auditing.summary import Group
-from workbench.auditing.tables import COUNT_COLUMNS, GROUP_COLUMNS, ROW_COLUMNS, count_cells, group_cells, row_cells
+from workbench.auditing.summary import ALL, Group
+from workbench.auditing.tables import (
+    COUNT_COLUMNS,
+    GROUP_COLUMNS,
+    ROW_COLUMNS,
+    count_cells,
+    group_cells,
+    headline,
+    row_cells,
+)
 
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#667;--line:#d8dbe0;--soft:#f4f5f7;
@@ -32,7 +41,8 @@ th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line)
 th{color:var(--dim);font-weight:600}td.wide{white-space:normal;min-width:240px}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--same)}
 th[aria-sort=ascending] button:after{content:" ↑"}th[aria-sort=descending] button:after{content:" ↓"}
-tr:hover td{background:var(--soft)}
+tr:hover td{background:var(--soft)}tr.first td{border-top:2px solid var(--line)}tr.whole td{font-weight:600}
+p.head{font-size:1.15rem;font-weight:600;margin:0 0 .8em}figure.narrow{max-width:680px}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(460px,100%),1fr));gap:20px}
 figure{margin:0}figcaption{color:var(--dim);font-size:13px}
 svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif;fill:var(--dim)}
@@ -81,7 +91,8 @@ def page(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1><p class=sub>{escape(about)}</p><ul>{said}</ul>"
+        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1><p class=sub>{escape(about)}</p>"
+        f"<p class=head>{escape(headline(groups))}</p><ul>{said}</ul>"
         f"<h2>Claimed against refereed</h2>{_plain_table(GROUP_COLUMNS, numbers)}"
         f"<h2>How the rows ended</h2>{_plain_table(COUNT_COLUMNS, counts, wide=(3, 4))}"
         f"{_plots(outcomes, groups, claim)}"
@@ -91,7 +102,7 @@ def page(
 
 def _plots(outcomes: Sequence[Outcome], groups: Sequence[Group], claim: str) -> str:
     dots = [dot for o in outcomes if (dot := _dot(o, claim)) is not None]
-    bars = [(g.name, [(state, mark(state), n) for state, n in g.verdicts.items()]) for g in groups]
+    bars = [(g.name, _pieces(g)) for g in groups]
     shown = {mark(state): state if state not in (*NO_CODE, *NOT_JUDGED) else "" for g in groups for state in g.verdicts}
     words = {"nocode": "no code", "notjudged": "not judged"}
     legend = "".join(
@@ -100,7 +111,7 @@ def _plots(outcomes: Sequence[Outcome], groups: Sequence[Group], claim: str) -> 
     curves = '<span class="chip claimed"><i></i>claimed</span><span class="chip refereed"><i></i>refereed</span>'
     claimed = [o.claims.get(claim) or 1.0 for o in outcomes]
     return (
-        f"<h2>Verdicts</h2><figure>{drawing.stacked(bars)}<figcaption>{legend}</figcaption></figure>"
+        f"<h2>Verdicts</h2><figure class=narrow>{drawing.stacked(bars)}<figcaption>{legend}</figcaption></figure>"
         f'<h2>Plots</h2><div class="plots"><figure>{drawing.scatter(dots)}<figcaption>{legend}<br>'
         f"Each row with a claim ({len(dots)} of {len(outcomes)}), with the 95 % interval of what was measured. On the "
         "dashed line a claim holds. Hollow: no usable kernel, counted as 1.0.</figcaption></figure>"
@@ -108,6 +119,16 @@ def _plots(outcomes: Sequence[Outcome], groups: Sequence[Group], claim: str) -> 
         "All rows from the fastest to the slowest, each curve sorted by itself; what is missing counts as 1.0."
         "</figcaption></figure></div>"
     )
+
+
+def _pieces(group: Group) -> list[tuple[str, str, int]]:
+    """(states, CSS class, count), one piece a class."""
+    names: dict[str, list[str]] = {}
+    counts: Counter[str] = Counter()
+    for state, n in group.verdicts.items():
+        names.setdefault(mark(state), []).append(state)
+        counts[mark(state)] += n
+    return [(", ".join(states), name, counts[name]) for name, states in names.items()]
 
 
 def _dot(outcome: Outcome, claim: str) -> Dot | None:
@@ -122,14 +143,15 @@ def _dot(outcome: Outcome, claim: str) -> Dot | None:
 
 
 def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], wide: tuple[int, ...] = ()) -> str:
+    """Rows that begin with the same cell belong together; those of "all" stand out."""
     head = "".join(f"<th>{escape(c)}</th>" for c in columns)
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{' class=wide' if i in wide else ''}>{escape(c)}</td>" for i, c in enumerate(row))
-        + "</tr>"
-        for row in rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    body = []
+    for number, row in enumerate(rows):
+        marks = ["first"] if number and rows[number - 1][0] != row[0] else []
+        marks += ["whole"] if row[0] == ALL else []
+        cells = "".join(f"<td{' class=wide' if i in wide else ''}>{escape(c)}</td>" for i, c in enumerate(row))
+        body.append(f'<tr class="{" ".join(marks)}">{cells}</tr>')
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _rows(outcomes: Sequence[Outcome], claim: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from workbench.auditing.rows import Row, claim, is_claim
+from workbench.auditing.rows import NO_LEVEL, Row, claim, is_claim
 from workbench.errors import UsageProblem
 
 CODE_FIELDS = ("custom_code", "code")
@@ -43,7 +43,7 @@ def read_rows(data: bytes, label: str, code: str = "", reference_of: Lookup = no
     rows = []
     for number, (where, level, value) in enumerate(entries, 1):
         if isinstance(value, _Broken):
-            rows.append(Row(number, level or "?", f"row {number}", "", None, where=where, problem=value.reason))
+            rows.append(Row(number, level or NO_LEVEL, f"row {number}", "", None, where=where, problem=value.reason))
         else:
             rows.append(_row(number, where, level, value, code, reference_of))
     if all(isinstance(value, _Broken) or not _looks_right(value) for _, _, value in entries):

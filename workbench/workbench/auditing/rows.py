@@ -20,7 +20,8 @@ NOT_JUDGED = ("TASK REFUSED", "NOT REFEREED")
 """The task is useless as a test, or this machine could not judge the row: counted as 1.0."""
 STATES = (*VALID, *UNUSABLE, *NO_CODE, *NOT_JUDGED)
 
-FULL_KEY = re.compile(r"^(?P<level>[^/]*)/(?P<task>[^#]*)(#(?P<sample>.*))?$")
+NO_LEVEL = "?"
+"""Level of a row that cannot be read."""
 
 
 class Row(Struct, frozen=True):

@@ -11,7 +11,15 @@ from msgspec import Struct
 from workbench.auditing.page import page
 from workbench.auditing.rows import Outcome, natural
 from workbench.auditing.summary import Group
-from workbench.auditing.tables import COUNT_COLUMNS, GROUP_COLUMNS, ROW_COLUMNS, count_cells, group_cells, row_cells
+from workbench.auditing.tables import (
+    COUNT_COLUMNS,
+    GROUP_COLUMNS,
+    ROW_COLUMNS,
+    count_cells,
+    group_cells,
+    headline,
+    row_cells,
+)
 from workbench.benching.tables import markdown_table
 from workbench.errors import EnvironmentProblem
 
@@ -65,6 +73,7 @@ def markdown(title: str, about: str, report: Report, rows: Sequence[Outcome]) ->
     parts = [
         f"# {_plain(title)}",
         _plain(about),
+        f"**{_plain(headline(report.groups))}**",
         "\n".join(f"- {_plain(note)}" for note in report.notes),
         "## Claimed against refereed",
         markdown_table(GROUP_COLUMNS, numbers),

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from workbench.auditing.rows import NO_CODE, NOT_JUDGED, STATES, UNUSABLE, VALID, Outcome, natural
+from workbench.auditing.rows import NO_CODE, NO_LEVEL, NOT_JUDGED, STATES, UNUSABLE, VALID, Outcome, natural
 from workbench_engine.referee.claims import RESAMPLES, holm, p_faster
 from workbench_engine.referee.statistics import geometric_mean_interval
 
@@ -88,6 +88,8 @@ def summarise(
         absent = max(0, expected.get(level, 0) - len({o.task for o in own}))
         total_absent += absent
         groups.append(_group(level, own, absent, claim, p, seed, resamples))
+    # A row that does not even say its level is one of those that seem absent.
+    total_absent = max(0, total_absent - sum(o.level == NO_LEVEL for o in outcomes))
     return [*groups, _group(ALL, list(outcomes), total_absent, claim, p, seed, resamples)]
 
 

@@ -43,14 +43,14 @@ def row_cells(outcome: Outcome, claim: str) -> list[str]:
 
 
 def group_cells(group: Group) -> list[list[str]]:
-    """Claimed and refereed over all rows, then over the valid ones."""
+    """Claimed and refereed over all rows, then over the valid ones where there are any."""
     sides = (
         ("claimed, all rows", group.claimed),
         ("refereed, all rows", group.refereed),
         ("claimed, valid rows", group.valid_claimed),
         ("refereed, valid rows", group.valid_refereed),
     )
-    return [[group.name, side, *_cells(n)] for side, n in sides]
+    return [[group.name, side, *_cells(n)] for side, n in sides if n is not None]
 
 
 def count_cells(group: Group) -> list[str]:
@@ -76,23 +76,40 @@ def count_cells(group: Group) -> list[str]:
     ]
 
 
-def _cells(n: Numbers | None) -> list[str]:
-    if n is None:
-        return ["0", *["—"] * 9]
+def headline(groups: Sequence[Group]) -> str:
+    """Claimed against refereed in one line; only a geometric mean may be one."""
+    whole = groups[-1]
+    if whole.claimed is None or whole.refereed is None:
+        return "no row is judged"
+    r = whole.refereed
+    interval = f" [{r.low:.2f}–{r.high:.2f}]" if r.low is not None and r.high is not None else ""
+    claimed = f"claimed {ratio(whole.claimed.geomean)}" if whole.unclaimed < whole.rows else "nothing claimed"
+    return (
+        f"geometric mean over {whole.rows} rows: {claimed}, refereed {ratio(r.geomean)}{interval}; "
+        f"{whole.valid} hold a correct kernel, {whole.faster} a faster one"
+    )
+
+
+def _cells(n: Numbers) -> list[str]:
     interval = f"{n.low:.2f}–{n.high:.2f}" if n.low is not None and n.high is not None else ""
     values = [ratio(v) for v in (n.median, n.p25, n.p75, n.max)]
     shares = [f"{100 * share:.0f} %" for share in (n.fast_1, n.fast_1_2)]
     return [str(n.n), ratio(n.mean), ratio(n.geomean), interval, *values, *shares]
 
 
-def notes(groups: Sequence[Group], claim: str, total: int, settings: dict[str, str], device: str) -> list[str]:
+def notes(
+    groups: Sequence[Group], claim: str, total: int, settings: dict[str, str], device: str, sandbox: str
+) -> list[str]:
     """What must be known to read the tables."""
     whole = groups[-1]
     done = whole.rows - whole.absent
     said = []
     if done < total:
         said.append(f"Incomplete: {done} of {total} rows are judged so far; run the same command again to go on.")
-    said.append(f"Refereed on {device}, one core and one thread on both sides; compared with {claim or 'no claim'}.")
+    said.append(
+        f"Refereed on {device}, one core and one thread on both sides, sandbox {sandbox or '—'}; compared with "
+        f"{claim or 'no claim'}."
+    )
     said.append(
         "Claims are numbers of the file, measured by others on their device: they are shown beside the verdicts "
         "and enter none of them."
@@ -103,13 +120,10 @@ def notes(groups: Sequence[Group], claim: str, total: int, settings: dict[str, s
         f"kernel (WRONG, CHEATING or FAILED), {whole.not_judged} could not be judged (task refused, or beyond this "
         f"machine), {whole.absent} are absent. {whole.unclaimed} rows without a claim count as claimed 1.0."
     )
-    said.append(
-        f"{whole.faster} rows are FASTER one by one; tested together (Holm, 5 %), {whole.holm_faster} of {whole.rows} "
-        "may be claimed faster than the noise floor of the machine."
-    )
+    said.append(f"FASTER one by one: {whole.faster}. Tested together (Holm, 5 %): {whole.holm_faster} of {whole.rows}.")
     if whole.fallbacks:
         said.append(
-            f"{whole.fallbacks} rows hold kernels for a device that is not here: what was judged of them is their "
+            f"Code for a device that is not here: {whole.fallbacks} of the rows. What was judged of them is their "
             "fallback, not the kernel that the claim is about."
         )
     if settings.get("set"):

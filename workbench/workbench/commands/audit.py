@@ -121,6 +121,7 @@ def _report(
         ROW_COLUMNS,
         count_cells,
         group_cells,
+        headline,
         notes,
         row_cells,
     )
@@ -132,7 +133,8 @@ def _report(
         return
     groups = summarise(outcomes, claim, expected)
     device = f"{about.cpu or 'this CPU'}, torch {about.torch}"
-    said = notes(groups, claim, len(picked), about.settings, device)
+    cages = sorted({o.sandbox for o in outcomes if o.sandbox})
+    said = notes(groups, claim, len(picked), about.settings, device, ", ".join(cages))
     report = Report(
         input=about.input,
         input_sha256=about.input_sha256,
@@ -157,6 +159,7 @@ def _report(
         print(text_table(COUNT_COLUMNS, [count_cells(group) for group in groups]))
         print()
         print("\n".join(said))
+        print(headline(groups))
     print(f"report: {journal.folder / 'report.html'}", file=sys.stderr)
 
 
