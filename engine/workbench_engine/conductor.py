@@ -22,15 +22,15 @@ from workbench_engine.conducting.archive import Archive
 from workbench_engine.conducting.clock import RunClock
 from workbench_engine.conducting.confirming import next_to_confirm, promising_above
 from workbench_engine.conducting.desk import Desk, Refused
-from workbench_engine.conducting.evaluation import BACKSTOP_S, CORRECT, Evaluated, evaluate
+from workbench_engine.conducting.evaluation import BACKSTOP_S, CORRECT, Evaluated
 from workbench_engine.conducting.gate import static_fault
 from workbench_engine.conducting.groups import Group
 from workbench_engine.conducting.ledger import Ledger
 from workbench_engine.conducting.policy_thread import PolicyThread
 from workbench_engine.conducting.recorder import Recorder
+from workbench_engine.conducting.rewarding import Paid, judge, taught, unjudged
 from workbench_engine.conducting.signals import Changed
 from workbench_engine.executor import Executor, Job
-from workbench_engine.rl.reward import reward_of
 from workbench_engine.settings import RunSettings
 from workbench_sessions import events as ev
 from workbench_sessions.commands import Command
@@ -313,7 +313,8 @@ class Conductor:
         text = self._ledger.text(row)
         fault = static_fault(text, row.kind)
         if fault:
-            done = Evaluated(ev.VerdictReached(candidate=name, verdict="FAILED", reason=fault), fault)
+            failed = ev.VerdictReached(candidate=name, verdict="FAILED", reason=fault)
+            paid = Paid(Evaluated(failed, fault), unjudged(self._settings.reward))
         else:
             best = p.candidates[p.best].speedup if p.best is not None else None
             job = Job(
@@ -327,25 +328,27 @@ class Conductor:
             )
             # A job also waits for those in front of it to leave the timing lease.
             patience_s = self._settings.deadline_s * (self._settings.in_flight + 1) + BACKSTOP_S
-            done = await evaluate(self._executor, job, self._recorder.emit, patience_s)
+            reward = self._settings.reward
+            paid = await judge(reward, self._executor, job, self._recorder.emit, patience_s, best)
+        done = paid.done
         self._count_broken(name, done.broken)
         if profile == "final" and done.broken:
             # The verdict of the search stays, unconfirmed: losing a job says nothing about the candidate.
             self._failed_confirmations[name] = self._failed_confirmations.get(name, 0) + 1
             self._recorder.record([ev.StageStarted(candidate=name, stage="done", device="")])
             return
-        self._file(row, text, done, final=profile == "final")
+        self._file(row, text, paid, final=profile == "final")
 
-    def _file(self, row: Candidate, text: str, done: Evaluated, final: bool) -> None:
+    def _file(self, row: Candidate, text: str, paid: Paid, final: bool) -> None:
         """The archive: the only place where a verdict becomes a fact."""
-        p = self._recorder.projection
+        p, done = self._recorder.projection, paid.done
         evaluation = None if final else p.evaluations + 1
         verdict = replace(
             done.verdict,
             confirmed=final,
             evaluation=evaluation,
             # A reward that was already learned from stays what it was.
-            reward=reward_of(done.verdict.verdict, done.verdict.speedup) if self._still_counts(row, final) else None,
+            reward=paid.reward if self._still_counts(row, final) else None,
         )
         self._recorder.record([verdict, replace(self._spent(), evaluations=evaluation or p.evaluations)])
         p = self._recorder.projection
@@ -395,7 +398,8 @@ class Conductor:
             await self._changed.until(lambda: bool(self._complete))
             group = self._complete[0]
             self._learning = group.number
-            told = grouping.outcomes(group, self._recorder.projection.candidates)
+            rows = self._recorder.projection.candidates
+            told = taught(self._settings.reward, grouping.outcomes(group, rows), rows.values())
             update, state = await self._policy.learn(group.context, told)
             event = self._ledger.learned(group, told, update, state)
             self._recorder.record([event, *self._archive.group_done()])

@@ -18,7 +18,8 @@ class Job(Struct, frozen=True):
     """Everything needed to judge one candidate. `text` is the candidate's file; `profile` "search" or "final".
 
     `promising_above`: in profile "search", a candidate whose quick estimate is not above this ratio stops after the
-    quick pairs (it cannot matter); the verdict still carries its interval.
+    quick pairs (it cannot matter); the verdict still carries its interval. `other_than`: a device that should not be
+    used where there is another.
     """
 
     candidate: str
@@ -28,6 +29,7 @@ class Job(Struct, frozen=True):
     profile: str = "search"
     promising_above: float = 1.0
     deadline_s: float = 120.0
+    other_than: str = ""
 
 
 class JobResult(Struct, frozen=True):

@@ -23,7 +23,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     that the process may use, and the last `devices` of them are timed on. `cache_dir` "" is the user's cache folder;
     `output_dir` "" a folder beside the session. `promising` scales the speedup of the best so far that a search timing
     must look like reaching to be worth a full measurement. `review` says which correct candidates wait for a person in
-    review mode. `staleness` is how many groups may be unlearned when another is proposed: 0 learns from each group
+    review mode. `reward` says what a policy is paid: ln speedup of the verdict, or CUDA-L1's score of the pairs.
+    `staleness` is how many groups may be unlearned when another is proposed: 0 learns from each group
     before the next, None lets no slow candidate hold up the search.
     """
 
@@ -41,6 +42,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     budget: Budget = Budget()
     mode: Mode = "auto"
     review: Literal["faster", "correct"] = "faster"
+    reward: Literal["workbench", "cuda-l1"] = "workbench"
     trust: bool = False
     output_dir: str = ""
     cache_dir: str = ""
@@ -84,6 +86,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
             "promising": self.promising,
             "deadline_s": self.deadline_s,
             "review": self.review,
+            "reward": self.reward,
             "trust": self.trust,
         }
 

@@ -31,6 +31,7 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     evaluations: int = 0
     mode: Mode = "auto"
     review: Literal["faster", "correct"] = "faster"
+    reward: Literal["workbench", "cuda-l1"] = "workbench"
     islands: int = 2
     group_size: int = 8
     in_flight: int = 3

@@ -81,9 +81,11 @@ def policy_updated(
     group: Group, told: list[Outcome], update: Update | None, step: int, evaluations: int, best: float | None
 ) -> PolicyUpdated:
     """The event of one finished group; a policy that does not learn gets one too, for the curves of its rewards."""
-    rewards = [o.reward for o in told]
-    mean = math.fsum(rewards) / len(rewards)
-    std = math.sqrt(math.fsum((r - mean) ** 2 for r in rewards) / len(rewards))
+    known = [o.reward for o in told if math.isfinite(o.reward)]
+    mean = math.fsum(known) / max(1, len(known))
+    std = math.sqrt(math.fsum((r - mean) ** 2 for r in known) / max(1, len(known)))
+    # A sample without a reward taught nothing, as one at the mean would have.
+    rewards = [o.reward if math.isfinite(o.reward) else mean for o in told]
     done = update or Update(step=step, advantages=(), skipped="this policy does not learn")
     return PolicyUpdated(
         step=done.step,
