@@ -35,6 +35,14 @@ KINDS = (
     Kind("not-a-tensor", "cheat", "returned what is not exactly a torch.Tensor with storage of its own", (3,)),
     Kind("unwritten-output", "warning", "left elements of its output unwritten", (8, 23)),
     Kind("lower-precision", "warning", "computes in a lower precision than the task declares", (22,)),
+    # What a wrong answer looks like.
+    Kind("constant-output", "info", "answers with one and the same number everywhere", (9, 10, 16, 20)),
+    Kind(
+        "undefined-output", "info", "answers the same question differently twice: it reads what nobody wrote", (8, 32)
+    ),
+    Kind("partly-wrong", "info", "part of the output is right, part was left out or is wrong", (23,)),
+    Kind("timed-shape", "info", "right on every small shape, wrong on the one that is timed", (24,)),
+    Kind("narrow-inputs", "info", "right on some inputs of this shape, wrong on others", (21, 25)),
     # What the clocks see.
     Kind("timed-call-wrong", "cheat", "right when checked, wrong when timed", (7, 24)),
     Kind("replayed-output", "cheat", "a timed call returned an earlier call's answer", (4, 7)),

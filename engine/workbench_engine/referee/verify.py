@@ -168,7 +168,9 @@ class Checker:
             result = self._compare(got, expected, checks.case.accumulate)
             worst_margin = max(worst_margin, result.margin)
             if not result.ok:
-                finding = name_failure(candidate, slot, index, expected, self.answers, checks.case.accumulate)
+                finding = name_failure(
+                    candidate, slot, index, expected, self.answers, checks.case.accumulate, self.deadline_s
+                )
                 name = checks.case.of("output")[index].name
                 detail = f"output {name}: {result.detail}" if len(outputs) > 1 else result.detail
                 return Check(checks.name, False, result.margin, detail, result.worst), finding

@@ -1,0 +1,41 @@
+"""What a wrong answer looks like, by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workbench_engine.referee.answers import shape_of_error
+from workbench_engine.referee.tolerance import Expected
+
+TRUTH = np.random.default_rng(1).standard_normal(512)
+EXACT = TRUTH.astype(np.float32)
+EXPECTED = Expected(EXACT, TRUTH, "float32", 1)
+
+
+def tail_left_out() -> np.ndarray:  # type: ignore[type-arg]
+    got = EXACT.copy()
+    got[400:] = 0.0
+    return got
+
+
+@pytest.mark.parametrize(
+    ("got", "again", "name"),
+    [
+        (np.zeros_like(EXACT), np.zeros_like(EXACT), "constant-output"),
+        (tail_left_out(), tail_left_out(), "partly-wrong"),
+        (EXACT * 2, EXACT * 3, "undefined-output"),
+        (EXACT * np.nan, EXACT, "undefined-output"),
+        (EXACT * 2, EXACT * 2, ""),
+    ],
+)
+def test_shapes_of_errors(got: np.ndarray, again: np.ndarray, name: str) -> None:  # type: ignore[type-arg]
+    assert shape_of_error(got, again, EXPECTED) == name
+
+
+def test_integers_are_wrong_exactly() -> None:
+    truth = np.arange(100)
+    expected = Expected(truth, truth.astype(np.float64), "int64", 1)
+    got = truth.copy()
+    got[3] += 1
+    assert shape_of_error(got, got, expected) == "partly-wrong"
