@@ -1,0 +1,60 @@
+// flags: -O3 -ffast-math -mprefer-vector-width=512
+// control: of 02 a pool that sleeps between calls
+// task: softmax_rows
+// expect: pass
+// mechanism: a worker thread waits on a condition variable; the call waits for it
+#include <cmath>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+static void softmax_row(const float* x, float* y, long n) {
+  float m = x[0], s = 0;
+  for (long j = 1; j < n; ++j) m = x[j] > m ? x[j] : m;
+  for (long j = 0; j < n; ++j) y[j] = expf(x[j] - m);
+  for (long j = 0; j < n; ++j) s += y[j];
+  const float r = 1 / s;
+  for (long j = 0; j < n; ++j) y[j] *= r;
+}
+static void softmax(const float* x, float* y, long rows, long cols) {
+  for (long i = 0; i < rows; ++i) softmax_row(x + i * cols, y + i * cols, cols);
+}
+struct Pool {
+  std::mutex lock;
+  std::condition_variable changed;
+  std::function<void()> job;
+  bool done = true;
+  Pool() {
+    std::thread([this] {
+      std::unique_lock<std::mutex> held(lock);
+      for (;;) {
+        changed.wait(held, [this] { return (bool)job; });
+        job();
+        job = nullptr;
+        done = true;
+        changed.notify_all();
+      }
+    }).detach();
+  }
+  void run(std::function<void()> what) {
+    std::unique_lock<std::mutex> held(lock);
+    job = what;
+    done = false;
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock<std::mutex> held(lock);
+    changed.wait(held, [this] { return done; });
+  }
+};
+static Pool& pool = *new Pool;
+extern "C" void kernel_run(const void* const* in, void* const* out, const long long* dim) {
+  const float* x = (const float*)in[0];
+  float* y = (float*)out[0];
+  const long rows = dim[0], cols = dim[1];
+  const long half = rows / 2;
+  pool.run([=] { softmax(x, y, half, cols); });
+  softmax(x + half * cols, y + half * cols, rows - half, cols);
+  pool.wait();
+}

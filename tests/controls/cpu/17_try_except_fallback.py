@@ -1,0 +1,45 @@
+# control: of 17 a kernel of its own with a fallback that is not needed
+# task: softmax_own
+# expect: pass
+# mechanism: compiled code does the work; the except branch is for machines without a compiler
+
+import ctypes
+import os
+import subprocess
+import tempfile
+
+import torch
+
+SOURCE = r"""
+#include <cmath>
+extern "C" void softmax(const float* x, float* y, long rows, long cols) {
+  for (long i = 0; i < rows; ++i, x += cols, y += cols) {
+    float m = x[0], s = 0;
+    for (long j = 1; j < cols; ++j) m = x[j] > m ? x[j] : m;
+    for (long j = 0; j < cols; ++j) y[j] = expf(x[j] - m);
+    for (long j = 0; j < cols; ++j) s += y[j];
+    const float r = 1 / s;
+    for (long j = 0; j < cols; ++j) y[j] *= r;
+  }
+}
+"""
+folder = tempfile.mkdtemp()
+with open(os.path.join(folder, "own.cpp"), "w") as file:
+    file.write(SOURCE)
+subprocess.run(
+    ["g++", "-O3", "-ffast-math", "-march=native", "-shared", "-fPIC", "own.cpp", "-o", "own.so"],
+    cwd=folder,
+    check=True,
+)
+softmax = ctypes.CDLL(os.path.join(folder, "own.so")).softmax
+softmax.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        try:
+            out = torch.empty_like(x)
+            softmax(x.data_ptr(), out.data_ptr(), *x.shape)
+            return out
+        except OSError:
+            raise RuntimeError("no kernel") from None
