@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from workbench_engine.llm.settings import Contrast, LlmSettings
 from workbench_sessions.events import Budget, Mode, Value
 
 
@@ -17,15 +18,17 @@ class SettingsError(ValueError):
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Durations in seconds, speedups as ratios.
 
-    `task` is a bundled name or a path; `source` its text at the time of asking (empty: read when the engine starts).
-    `case` "" leaves the choice of the timed shapes to the backend. `budget` holds until a person changes it.
-    `final_threads` 0 means that a confirmation also times with all cores, 1 that it does not. `cores` () means all
-    that the process may use, and the last `devices` of them are timed on. `cache_dir` "" is the user's cache folder;
-    `output_dir` "" a folder beside the session. `promising` scales the speedup of the best so far that a search timing
-    must look like reaching to be worth a full measurement. `review` says which correct candidates wait for a person in
-    review mode. `reward` says what a policy is paid: ln speedup of the verdict, or CUDA-L1's score of the pairs.
-    `staleness` is how many groups may be unlearned when another is proposed: 0 learns from each group
-    before the next, None lets no slow candidate hold up the search.
+    `task` is a bundled name or a path; `source` its text at the time of asking (empty: read when the engine
+    starts). `case` "" leaves the choice of the timed shapes to the backend. `budget` holds until a person changes
+    it. `final_threads` 0 means that a confirmation also times with all cores, 1 that it does not. `cores` () means
+    all that the process may use, and the last `devices` of them are timed on. `cache_dir` "" is the user's cache
+    folder; `output_dir` "" a folder beside the session. `cases` is the file that remembers cheats, "" none.
+    `promising` scales the speedup of the best so far that a search timing must look like reaching to be worth a
+    full measurement. `review` says which correct candidates wait for a person in review mode. `reward` says what a
+    policy is paid: ln speedup of the verdict, or CUDA-L1's score of the pairs. `staleness` is how many groups may
+    be unlearned when another is proposed: 0 learns from each group before the next, None lets no slow candidate
+    hold up the search. `exemplars` and `contrast` say which judged candidates a proposal is conditioned on
+    (`rl.contrastive`). `llm` is for policies that ask a model.
     """
 
     task: str
@@ -46,6 +49,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     trust: bool = False
     output_dir: str = ""
     cache_dir: str = ""
+    cases: str = ""
     final_threads: int = 0
     in_flight: int = 3
     warm_workers: int = 2
@@ -57,9 +61,21 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     promising: float = 0.97
     deadline_s: float = 120.0
     telemetry_hz: float = 2.0
+    exemplars: int = 2
+    contrast: Contrast = "bucket"
+    llm: LlmSettings = LlmSettings()
 
     def __post_init__(self) -> None:
-        for name in ("islands", "group_size", "in_flight", "warm_workers", "devices", "archive", "migration_interval"):
+        for name in (
+            "islands",
+            "group_size",
+            "in_flight",
+            "warm_workers",
+            "devices",
+            "archive",
+            "migration_interval",
+            "exemplars",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"run settings: {name} = {getattr(self, name)} must be at least 1")
         for name in ("promising", "deadline_s", "telemetry_hz"):
@@ -76,7 +92,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
 
     def shown(self) -> dict[str, Value]:
         """What a viewer may want to know of the request beyond the session's own fields."""
-        return {
+        return self._shown_llm() | {
             "case": self.case,
             "group_size": self.group_size,
             "in_flight": self.in_flight,
@@ -88,7 +104,16 @@ class RunSettings(Struct, frozen=True, kw_only=True):
             "review": self.review,
             "reward": self.reward,
             "trust": self.trust,
+            "exemplars": self.exemplars,
+            "contrast": self.contrast,
         }
+
+    def _shown_llm(self) -> dict[str, Value]:
+        """Of a policy that asks a model; no address, which may say where somebody works."""
+        if not self.llm.base_url and not self.llm.endpoints:
+            return {}
+        models = [self.llm.model] if not self.llm.endpoints else [e.model for e in self.llm.endpoints.values()]
+        return {"models": ", ".join(models), "kind": self.llm.kind, "temperature": self.llm.temperature or 0.0}
 
 
 def encode_settings(settings: RunSettings) -> str:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench_engine.conducting.evaluation import CORRECT
-from workbench_engine.policies.contract import Context, Proposal, Scored
-from workbench_engine.rl.contrastive import ContrastiveSettings, draw_exemplars, score_of
+from workbench_engine.policies.contract import Context, FailedStage, Proposal, Scored
+from workbench_engine.rl.contrastive import ContrastiveSettings, draw_exemplars, draw_random, score_of
 from workbench_engine.search.population import Population, PopulationSettings
 from workbench_engine.settings import RunSettings
 from workbench_engine.tasks.design import DesignPoint
 from workbench_sessions.events import IslandMigrated
 from workbench_sessions.projection import Candidate, Details, Projection
 
-UNCONDITIONED = frozenset((None, "sample"))
-"""Kinds of proposals (`Origin.patch`) that were made without looking at any candidate."""
+UNCONDITIONED = frozenset((None, "sample", "repair"))
+"""Kinds of proposals (`Origin.patch`) that were made without looking at any correct candidate."""
+
+FAILURES_KEPT = 16
+"""So many incorrect candidates are remembered, so that a prompt can say what to avoid."""
 
 
 class Lineage(Struct, frozen=True):
@@ -42,6 +46,21 @@ def lineage(proposal: Proposal, context: Context) -> Lineage:
     return Lineage(parents=context.parents[:1])
 
 
+def failed_stage(row: Candidate, details: Details) -> FailedStage:
+    """Where a judged candidate failed."""
+    if row.verdict == "WRONG":
+        return "verify"
+    if row.verdict == "CHEATING":
+        return "judge"
+    if row.verdict != "FAILED":
+        return ""
+    if details.verify_s is None:
+        # The compiler's complaint became the reason; a module fails to load where a kernel fails to build.
+        unbuilt = details.build_s is not None and details.feedback == row.reason
+        return "build" if unbuilt or (row.kind == "module" and details.build_s is None) else ""
+    return "time"
+
+
 class Archive:
     """The population and what people decided about its members."""
 
@@ -55,6 +74,7 @@ class Archive:
             PopulationSettings(migration_interval=settings.migration_interval),
         )
         self._held: set[str] = set()
+        self._failures: deque[Scored] = deque(maxlen=FAILURES_KEPT)
 
     def rebuild(self, p: Projection, source: Callable[[str], str], groups: int) -> None:
         """Everything judged so far, after `groups` groups; `source` gives a text by its hash."""
@@ -88,22 +108,34 @@ class Archive:
             island=row.island,
             generation=row.generation,
             feedback=details.feedback or row.reason,
+            failed=failed_stage(row, details),
         )
 
     def take(self, row: Candidate, details: Details, text: str, again: bool = False) -> None:
         """A judged candidate; `again` replaces what an earlier measurement said."""
-        self._population.add(self.scored_of(row, details, text), () if again else row.parents)
+        scored = self.scored_of(row, details, text)
+        if scored.speedup is None and not again:
+            self._failures.append(scored)
+        self._population.add(scored, () if again else row.parents)
 
-    def context(self, group: int, steering: str, rng: random.Random) -> Context:
+    def context(self, group: int, steering: str, rng: random.Random, accepted: Collection[str] = ()) -> Context:
         """What the next group is conditioned on: a parent of its island, exemplars of the whole task.
 
         CUDA-L1 buckets all successful codes of a task. Drawn from one island alone the contrast was between 0.8× and
-        0.9× while the other island held 1.9×.
+        0.9× while the other island held 1.9×. `accepted` ones are preferred inside their bucket.
         """
         island = self._population.next_island()
-        exemplars = draw_exemplars(self._population.scored(), ContrastiveSettings(), rng)
+        exemplars = self._exemplars(island, rng, accepted)
         parents = self._population.pick_parents(island, rng)
-        return Context(self._task, group, island, parents, exemplars, steering)
+        failures = tuple(reversed(self._failures))
+        return Context(self._task, group, island, parents, exemplars, steering, failures)
+
+    def _exemplars(self, island: int, rng: random.Random, accepted: Collection[str]) -> tuple[Scored, ...]:
+        count = self._settings.exemplars
+        if self._settings.contrast == "random":
+            return draw_random(self._population.scored(), count, rng)
+        pool = self._population.scored(island if self._settings.contrast == "island" else None)
+        return draw_exemplars(pool, ContrastiveSettings(exemplars=count), rng, accepted)
 
     def group_done(self) -> list[IslandMigrated]:
         """Migrations that are due after one more group."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
 
+from workbench_engine.conducting.archive import failed_stage
 from workbench_engine.conducting.evaluation import CORRECT
 from workbench_engine.policies.contract import Context, Outcome, Update
 from workbench_sessions.events import PolicyUpdated
-from workbench_sessions.projection import Candidate
+from workbench_sessions.projection import Candidate, Details
 
 STATE_KEY = "conductor"
 
@@ -66,14 +68,27 @@ def complete(group: Group, rows: Mapping[str, Candidate]) -> bool:
     return all(rows[m.candidate].verdict is not None for m in group.members)
 
 
-def outcomes(group: Group, rows: Mapping[str, Candidate]) -> list[Outcome]:
+def outcomes(
+    group: Group, rows: Mapping[str, Candidate], details: Mapping[str, Details] = MappingProxyType({})
+) -> list[Outcome]:
     """What the policy is told, in the order of the proposals. The group must be complete."""
     told = []
     for member in group.members:
         row = rows[member.candidate]
         correct = row.verdict in CORRECT
         reward = row.reward if row.reward is not None else math.nan
-        told.append(Outcome(member.sample, reward, correct, row.speedup if correct else None))
+        known = details.get(row.id, Details())
+        told.append(
+            Outcome(
+                member.sample,
+                reward,
+                correct,
+                row.speedup if correct else None,
+                row.id,
+                failed_stage(row, known),
+                known.build_log or known.feedback or row.reason,
+            )
+        )
     return told
 
 

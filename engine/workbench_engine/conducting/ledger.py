@@ -31,12 +31,14 @@ class Ledger:
         self._texts: dict[str, str] = {}
         self._open: dict[int, Group] = {}
         self._groups = 0
+        self._begun = 0
         self._policy_state = b""
         self._last_update: ev.PolicyUpdated | None = None
 
-    @property
-    def next_group(self) -> int:
-        return self._groups + 1
+    def begin_group(self) -> int:
+        """The number of a group that is asked for now; several may be under way."""
+        self._begun = max(self._begun, self._groups) + 1
+        return self._begun
 
     @property
     def unlearned(self) -> int:
@@ -90,7 +92,7 @@ class Ledger:
 
     def admit(self, context: Context, proposals: Sequence[Proposal], policy_state: bytes) -> list[str]:
         """The gate: names those that are new, stores them with their group, returns their names."""
-        self._groups, self._policy_state = context.group, policy_state
+        self._groups, self._policy_state = max(self._groups, context.group), policy_state
         members: list[Member] = []
         events: list[Event] = []
         new: list[str] = []
@@ -111,6 +113,12 @@ class Ledger:
         self._gate.admit(name, proposal.text, proposal.kind)
         self._texts[name] = proposal.text
         line = lineage(proposal, context)
+        parents = [s.candidate for s in line.parents]
+        generation = line.generation
+        if proposal.parents is not None:
+            rows = self._recorder.projection.candidates
+            parents = [name for name in proposal.parents if name in rows]
+            generation = 1 + max((rows[name].generation for name in parents), default=-1)
         roles = ["slow"] * (len(line.exemplars) - 1) + ["fast"]
         shown = [
             ev.Exemplar(candidate=s.candidate, score=s.speedup or 0.0, role=role)
@@ -122,8 +130,8 @@ class Ledger:
             source_sha256=self._recorder.put_source(proposal.text),
             origin=proposal.origin,
             island=context.island,
-            generation=line.generation,
-            parents=[s.candidate for s in line.parents],
+            generation=generation,
+            parents=parents,
             point=dict(proposal.point.values) if proposal.point is not None else None,
             group=context.group,
             exemplars=shown,

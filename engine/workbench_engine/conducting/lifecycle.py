@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from workbench_engine.conducting.recorder import Recorder
 from workbench_engine.conductor import Conductor, RunFailed
 from workbench_engine.exits import ExitCode
 from workbench_engine.host import host_card
-from workbench_engine.policies.contract import Policy
+from workbench_engine.policies.contract import Brief, Policy, Say
 from workbench_engine.policies.registry import make_policy
 from workbench_engine.settings import RunSettings, SettingsError, decode_settings
 from workbench_engine.tasks.catalogue import resolve, space_for
@@ -151,6 +151,7 @@ class Engine:
                 remedy = getattr(error, "remedy", remedy) or "run `workbench doctor`"
                 return self._fail(what or type(error).__name__, remedy, ExitCode.ENVIRONMENT)
             self._open_session(settings, task, space, getattr(executor, "sandbox_level", ""))
+            await self._brief(settings, task, policy)
             archive = Archive(space.task if space is not None else task.name, settings)
             clock = RunClock(self._recorder.projection.spent_seconds)
             resumed = bool(self._recorder.projection.candidates)
@@ -162,6 +163,48 @@ class Engine:
             if executor is not None:
                 with suppress(Exception):
                     await executor.aclose()
+
+    async def _brief(self, settings: RunSettings, task: Task, policy: PolicyThread) -> None:
+        """Tells the policy what it may know of the run. Raises SettingsError when it cannot work with it."""
+        p = self._recorder.projection
+        brief = Brief(
+            task=task,
+            case=case_of(task, settings.case, settings.backend).name,
+            backend=settings.backend,
+            host=p.header.host or host_card(self._cores),
+            seed=settings.seed,
+            llm=settings.llm,
+            say=self._hearing(),
+            folder=self._path.parent / f"{self._path.stem}-prompts",
+            budget=p.header.budget,
+            prompts=p.prompts,
+            spent_tokens=p.spent_tokens,
+            spent_money=p.spent_money,
+        )
+        try:
+            await policy.brief(brief)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+
+    def _hearing(self) -> Say:
+        """How a policy's thread tells facts: they are stored on this loop, in the order they were said."""
+        loop = asyncio.get_running_loop()
+
+        def store(event: Event, texts: Mapping[str, str]) -> None:
+            try:
+                for text in texts.values():
+                    self._recorder.put_source(text)
+            except SessionError as error:
+                # The next flush meets the same and ends the run.
+                log.error("%s", error)
+            self._recorder.emit(event)
+
+        def say(event: Event, texts: Mapping[str, str]) -> None:
+            # A thread that outlives the loop has nobody to tell.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(store, event, texts)
+
+        return say
 
     def _read_task(self, settings: RunSettings) -> tuple[RunSettings, Path]:
         """The settings with the task's source, the one the session began with. Raises TaskRejected."""

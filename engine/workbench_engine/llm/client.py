@@ -74,13 +74,15 @@ class OpenAIModel:
         if request.n > 1 and self._quirks.single:
             return await self._one_by_one(request, on_chunk)
         attempt = refits = 0
+        wasted = Wasted()
         while True:
             messages, answer_tokens = self._fit(request)
             body = body_of(request, messages, answer_tokens, self.endpoint, self._streams(request))
             try:
-                done = await self._try(request, messages, self._quirks.applied(body), on_chunk)
+                done = await self._try(request, messages, self._quirks.applied(body), on_chunk, wasted)
                 break
-            except ModelError:
+            except ModelError as error:
+                wasted.told_to(error)
                 raise
             except Exception as error:
                 from workbench_engine.llm.failures import failure_of, message_of
@@ -92,6 +94,7 @@ class OpenAIModel:
                         return await self._one_by_one(request, on_chunk)
                     continue
                 if not failure.again or attempt >= self.endpoint.retries:
+                    wasted.told_to(failure.error)
                     raise failure.error from error
                 wait_s = self._backoff.delay_s(attempt, self._rng, failure.hint_s)
                 if failure.limited:
@@ -101,6 +104,7 @@ class OpenAIModel:
                 on_chunk("")
             await self._sleep(wait_s)
         self._pace.served()
+        done = replace(done, wasted_tokens=wasted.tokens, wasted_cost=wasted.cost)
         if len(done.choices) < request.n:
             # It took `n` and gave fewer without a word.
             self._quirks = replace(self._quirks, single=True)
@@ -163,7 +167,12 @@ class OpenAIModel:
         return merged(done)
 
     async def _try(
-        self, request: Request, messages: tuple[Message, ...], body: dict[str, Any], on_chunk: OnChunk | None
+        self,
+        request: Request,
+        messages: tuple[Message, ...],
+        body: dict[str, Any],
+        on_chunk: OnChunk | None,
+        wasted: Wasted,
     ) -> Completion:
         """One try: a place, a reservation, one request. Raises what `openai` raises, TimeoutError, Broken, CutOff."""
         plain = unmarked(messages)
@@ -179,7 +188,8 @@ class OpenAIModel:
             except BaseException:
                 # What had arrived was paid for; what did not even begin was not.
                 began = received.characters > 0
-                self._meter.settle(hold, tokens_in if began else 0, estimated_tokens(received.characters))
+                lost = (tokens_in if began else 0, estimated_tokens(received.characters))
+                wasted.add(sum(lost), self._meter.settle(hold, *lost))
                 raise
             usage = received.usage
             if usage is not None and usage[0] > tokens_in > 0:
@@ -237,6 +247,21 @@ class OpenAIModel:
                 api_key=self._key, base_url=self.endpoint.base_url, max_retries=0, timeout=timeout, http_client=http
             )
         return self._client
+
+
+class Wasted:
+    """What failed tries of one request had cost."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.cost = 0.0
+
+    def add(self, tokens: int, cost: float | None) -> None:
+        self.tokens += tokens
+        self.cost += cost or 0.0
+
+    def told_to(self, error: ModelError) -> None:
+        error.wasted_tokens, error.wasted_cost = self.tokens, self.cost
 
 
 class Received:
@@ -336,6 +361,8 @@ def merged(parts: list[Completion]) -> Completion:
         latency_s=max(p.latency_s for p in parts),
         first_token_s=min(firsts) if firsts else None,
         estimated=any(p.estimated for p in parts),
+        wasted_tokens=sum(p.wasted_tokens for p in parts),
+        wasted_cost=sum(p.wasted_cost for p in parts),
     )
 
 

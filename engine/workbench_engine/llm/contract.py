@@ -71,7 +71,7 @@ class Completion(Struct, frozen=True):
 
     `first_token_s` and `latency_s` are seconds since the request was sent (waiting for a free slot not counted).
     `prompt_token_ids` is what the server read, where it says so. `estimated`: the server gave no usage, so tokens were
-    counted from characters.
+    counted from characters. `wasted_*` is what tries that failed had cost before this one, on top of the others.
     """
 
     choices: tuple[Choice, ...]
@@ -86,10 +86,14 @@ class Completion(Struct, frozen=True):
     request_id: str = ""
     prompt_token_ids: tuple[int, ...] = ()
     estimated: bool = False
+    wasted_tokens: int = 0
+    wasted_cost: float = 0.0
 
 
 OnChunk = Callable[[str], None]
-"""Receives new text of the first answer while it is written. Called from the event loop; must not block."""
+"""Receives new text of the first answer while it is written; "" says that the answer starts afresh (a retry).
+
+Called from the event loop; must not block."""
 
 
 class Model(Protocol):

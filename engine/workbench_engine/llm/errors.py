@@ -4,7 +4,13 @@ from __future__ import annotations
 
 
 class ModelError(Exception):
-    """Base. `what` happened, `remedy` is what a person can do about it."""
+    """Base. `what` happened, `remedy` is what a person can do about it.
+
+    `wasted_tokens`, `wasted_cost`: what the tries that failed had cost.
+    """
+
+    wasted_tokens = 0
+    wasted_cost = 0.0
 
     def __init__(self, what: str, remedy: str = "") -> None:
         super().__init__(f"{what}; {remedy}" if remedy else what)

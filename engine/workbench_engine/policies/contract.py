@@ -66,7 +66,7 @@ class Context(Struct, frozen=True):
 class Proposal(Struct, frozen=True):
     """One candidate to try. `text` is the file (`.cpp` or `.py`); `sample` lets the policy learn from it.
 
-    `parents` are the candidates of the context that it was really made from; () leaves that to the context.
+    `parents` are the candidates that it was really made from; None leaves that to the context.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Proposal(Struct, frozen=True):
     point: DesignPoint | None = None
     sample: int | None = None
     note: str = ""
-    parents: tuple[str, ...] = ()
+    parents: tuple[str, ...] | None = None
 
 
 class Outcome(Struct, frozen=True):

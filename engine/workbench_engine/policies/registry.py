@@ -8,14 +8,27 @@ from workbench_engine.policies.contract import Policy
 from workbench_engine.tasks.design import DesignSpace
 
 POLICY_NAMES: tuple[str, ...] = ("design-space", "best-of-n", "random")
+"""Those that sample a design space: they need nothing from outside."""
+
+MODEL_POLICIES: tuple[str, ...] = ("llm", "manual")
+"""Those that write code: a language model, or a person who answers its prompts."""
 
 
 def make_policy(name: str, space: DesignSpace | None, seed: int) -> Policy:
     """A fresh policy. Raises ValueError for an unknown name (with the nearest) or when it lacks the space it needs."""
-    if name not in POLICY_NAMES:
-        near = difflib.get_close_matches(name, POLICY_NAMES, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(POLICY_NAMES)}"
+    known = (*POLICY_NAMES, *MODEL_POLICIES)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
         raise ValueError(f"policy {name!r} is unknown; {hint}")
+    if name in MODEL_POLICIES:
+        from workbench_engine.policies.llm.policy import LlmPolicy
+
+        if name == "manual":
+            from workbench_engine.policies.llm.manual import manual_policy
+
+            return manual_policy()
+        return LlmPolicy()
     if space is None:
         raise ValueError(
             f"policy {name!r} samples a design space and this task has none; choose a bundled task that has one"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -86,10 +86,16 @@ def bucket_probabilities(means: Sequence[float], tau: float) -> tuple[float, ...
     return tuple(w / total for w in weights)
 
 
-def draw_exemplars(scored: Sequence[Scored], settings: ContrastiveSettings, rng: random.Random) -> tuple[Scored, ...]:
+def draw_exemplars(
+    scored: Sequence[Scored],
+    settings: ContrastiveSettings,
+    rng: random.Random,
+    preferred: Collection[str] = (),
+) -> tuple[Scored, ...]:
     """Up to `settings.exemplars` candidates of distinct buckets, slow to fast; fewer when there are fewer buckets.
 
-    Buckets are drawn one after another without replacement (the published formula over those that are left).
+    Buckets are drawn one after another without replacement (the published formula over those that are left). Inside a
+    bucket those in `preferred` (which a person accepted) come before all others.
     """
     left = list(bucket(scored, settings))
     if not left:
@@ -99,4 +105,16 @@ def draw_exemplars(scored: Sequence[Scored], settings: ContrastiveSettings, rng:
     while left and len(drawn) < settings.exemplars:
         weights = bucket_probabilities([b.mean for b in left], tau)
         drawn.append(left.pop(rng.choices(range(len(left)), weights)[0]))
-    return tuple(rng.choice(b.members) for b in sorted(drawn, key=lambda b: b.mean))
+    return tuple(_one_of(b, rng, preferred) for b in sorted(drawn, key=lambda b: b.mean))
+
+
+def _one_of(bucket: Bucket, rng: random.Random, preferred: Collection[str]) -> Scored:
+    liked = [m for m in bucket.members if m.candidate in preferred]
+    return rng.choice(liked or bucket.members)
+
+
+def draw_random(scored: Sequence[Scored], count: int, rng: random.Random) -> tuple[Scored, ...]:
+    """The ablation without buckets: uniform over all correct candidates, slow to fast (CUDA-L1's "random")."""
+    rated = [s for s in scored if score_of(s) is not None]
+    drawn = rng.sample(rated, min(count, len(rated)))
+    return tuple(sorted(drawn, key=lambda s: s.speedup or 0.0))
