@@ -26,11 +26,21 @@ from workbench_engine.conducting.evaluation import BACKSTOP_S, CORRECT, Evaluate
 from workbench_engine.conducting.gate import static_fault
 from workbench_engine.conducting.groups import Group
 from workbench_engine.conducting.ledger import Ledger
+from workbench_engine.conducting.outage import Outage
 from workbench_engine.conducting.policy_thread import PolicyThread
 from workbench_engine.conducting.recorder import Recorder
+from workbench_engine.conducting.remarks import remarks
 from workbench_engine.conducting.rewarding import Paid, judge, taught, unjudged
 from workbench_engine.conducting.signals import Changed
 from workbench_engine.executor import Executor, Job
+from workbench_engine.policies.contract import (
+    Context,
+    NothingUsable,
+    PolicyFailed,
+    PolicySpent,
+    PolicyUnavailable,
+    Proposal,
+)
 from workbench_engine.settings import RunSettings
 from workbench_sessions import events as ev
 from workbench_sessions.commands import Command
@@ -88,7 +98,11 @@ class Conductor:
         self._slots = asyncio.Semaphore(settings.in_flight)
         self._complete: deque[Group] = deque()
         self._learning: int | None = None
-        self._exhausted = False
+        self._asking: dict[int, int] = {}
+        self._barren = 0
+        self._exhausted = ""
+        self._spent_by_policy = ""
+        self._outage = Outage(self._outage_changed, settings.llm.patience_minutes * 60.0 or None)
         self._paused = False
         self._outcome = ""
         self._reason = ""
@@ -113,7 +127,11 @@ class Conductor:
         self._clock.start()
         self._arm()
         forever = [self._answer(desk, left), self._tell_spent(), self._recorder.run()]
-        search = [self._propose(), self._learn(), *(self._evaluate() for _ in range(self._settings.in_flight))]
+        search = [
+            self._learn(),
+            *(self._propose() for _ in range(self._policy.in_flight)),
+            *(self._evaluate() for _ in range(self._settings.in_flight)),
+        ]
         if self._settings.confirm:
             search.append(self._confirm())
         tasks = [asyncio.create_task(c) for c in forever]
@@ -193,7 +211,7 @@ class Conductor:
         size = self._settings.group_size
         c = p.counts
         judged = c.faster + c.slower + c.same + c.ambiguous + c.wrong + c.failed + c.cheating
-        pending = c.proposed - judged
+        pending = c.proposed - judged + sum(self._asking.values())
         return size if cap is None else max(0, min(size, cap - p.evaluations - pending))
 
     def _arm(self) -> None:
@@ -202,7 +220,7 @@ class Conductor:
             self._timer.cancel()
             self._timer = None
         cap = self._recorder.projection.header.budget.seconds
-        if cap is None or not self._active():
+        if cap is None or not self._active() or self._outage.on:
             return
         left = cap - self._clock.spent_s
         if left <= 0:
@@ -225,39 +243,96 @@ class Conductor:
     # Propose and gate
 
     async def _propose(self) -> None:
-        barren = 0
+        """One group after another. A policy that waits (for a model) has several of these."""
         while True:
             await self._changed.until(self._wants_a_group)
             n = self._allowance()
             if n == 0 or self._exhausted:
                 if self._idle():
-                    self._end("exhausted" if self._exhausted else "budget", self._why_no_more())
+                    by_budget = self._spent_by_policy or not self._exhausted
+                    self._end("budget" if by_budget else "exhausted", self._why_no_more())
                     return
                 await self._changed.wait()
                 continue
-            number = self._ledger.next_group
-            rng = random.Random(f"{self._settings.seed}:{number}")
-            context = self._archive.context(number, self._recorder.projection.header.steering, rng)
-            proposals, state = await self._policy.propose(context, n)
-            new = self._ledger.admit(context, proposals[:n], state)
-            self._waiting.extend(new)
-            barren = 0 if new else barren + 1
-            self._exhausted = not proposals or barren >= BARREN_GROUPS
+            number = self._ledger.begin_group()
+            self._asking[number] = n
+            try:
+                context = self._context(number)
+                asked = await self._ask(context, n)
+            finally:
+                del self._asking[number]
+                self._changed.notify()
+            if asked is not None:
+                new = self._ledger.admit(context, asked[0][:n], asked[1])
+                self._waiting.extend(new)
+                self._barren = 0 if new else self._barren + 1
+                if not asked[0]:
+                    self._exhausted = f"policy {self._policy.name} has nothing more to propose"
+                elif self._barren >= BARREN_GROUPS:
+                    self._exhausted = f"policy {self._policy.name} has proposed nothing new for {BARREN_GROUPS} groups"
             self._collect()
             self._changed.notify()
+
+    def _context(self, number: int) -> Context:
+        p = self._recorder.projection
+        said = remarks(p.candidates.values())
+        rng = random.Random(f"{self._settings.seed}:{number}")
+        context = self._archive.context(number, p.header.steering, rng, {r.candidate for r in said if r.accepted})
+        return replace(context, remarks=said, budget=p.header.budget)
+
+    async def _ask(self, context: Context, n: int) -> tuple[list[Proposal], bytes] | None:
+        """Proposals, sooner or later; None when none can be made this time (or ever again, see `_exhausted`)."""
+        probing = False
+        try:
+            while True:
+                try:
+                    asked = await self._policy.propose(context, n)
+                except PolicyUnavailable as gone:
+                    probing = await self._outage.wait(gone, probing)
+                    continue
+                self._outage.over()
+                return asked
+        except NothingUsable as nothing:
+            # The policy works, only this time nothing came of it.
+            self._outage.over()
+            self._barren += 1
+            if self._barren >= BARREN_GROUPS:
+                self._exhausted = f"{BARREN_GROUPS} prompts in a row gave nothing that can be tried: {nothing}"
+        except PolicySpent as spent:
+            self._exhausted = self._spent_by_policy = str(spent)
+        except PolicyFailed as failed:
+            raise RunFailed(str(failed), failed.remedy) from failed
+        except PolicyUnavailable as gone:
+            self._end("stopped", f"waited {self._settings.llm.patience_minutes:g} minutes: {gone}")
+        finally:
+            if probing:
+                self._outage.given_up()
+        return None
+
+    def _outage_changed(self, reason: str) -> None:
+        """While the policy is away no time is spent; what was proposed before is still judged."""
+        if self._outcome or self._paused:
+            return
+        if reason:
+            self._clock.stop()
+            self._recorder.record([ev.PhaseChanged(phase="paused", reason=reason), self._spent()])
+        else:
+            self._clock.start()
+            self._phase("running", "the policy can be asked again")
+        self._arm()
+        self._changed.notify()
 
     def _wants_a_group(self) -> bool:
         limit = self._settings.staleness
         fresh = limit is None or self._ledger.unlearned <= limit
-        return self._active() and fresh and len(self._waiting) <= LOW_WATER
+        few = len(self._waiting) < LOW_WATER + self._policy.in_flight
+        return self._active() and fresh and few and not self._outage.on
 
     def _idle(self) -> bool:
-        return not (self._waiting or self._persons or self._in_flight or self._complete)
+        return not (self._waiting or self._persons or self._in_flight or self._complete or self._asking)
 
     def _why_no_more(self) -> str:
-        if self._exhausted:
-            return f"policy {self._policy.name} has nothing more to propose"
-        return f"{self._recorder.projection.evaluations} evaluations are spent"
+        return self._exhausted or f"{self._recorder.projection.evaluations} evaluations are spent"
 
     # Evaluate and archive
 
@@ -398,8 +473,9 @@ class Conductor:
             await self._changed.until(lambda: bool(self._complete))
             group = self._complete[0]
             self._learning = group.number
-            rows = self._recorder.projection.candidates
-            told = taught(self._settings.reward, grouping.outcomes(group, rows), rows.values())
+            p = self._recorder.projection
+            told = grouping.outcomes(group, p.candidates, p.details)
+            told = taught(self._settings.reward, told, p.candidates.values())
             update, state = await self._policy.learn(group.context, told)
             event = self._ledger.learned(group, told, update, state)
             self._recorder.record([event, *self._archive.group_done()])
@@ -425,9 +501,16 @@ class Conductor:
         self._recorder.record([ev.PhaseChanged(phase="paused"), self._spent()])
 
     def resume(self) -> None:
+        if self._outage.on and not self._paused:
+            self._outage.try_now()
+            return
         if not self._paused:
             raise Refused("the run is not paused")
         self._paused = False
+        if self._outage.on:
+            self._phase("paused", self._outage.reason)
+            self._outage.try_now()
+            return
         self._clock.start()
         self._phase("running")
 
