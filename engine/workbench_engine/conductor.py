@@ -32,6 +32,7 @@ from workbench_engine.conducting.recorder import Recorder
 from workbench_engine.conducting.remarks import remarks
 from workbench_engine.conducting.rewarding import Paid, judge, taught, unjudged
 from workbench_engine.conducting.signals import Changed
+from workbench_engine.conducting.suspicion import Suspicion
 from workbench_engine.executor import Executor, Job
 from workbench_engine.policies.contract import (
     Context,
@@ -91,6 +92,7 @@ class Conductor:
         self._clock = clock
         self._resumed = resumed
         self._ledger = Ledger(recorder, policy, archive)
+        self._suspicion = Suspicion(recorder, settings.cases)
         self._changed = Changed()
         self._waiting: deque[str] = deque()
         self._persons: deque[str] = deque()
@@ -146,6 +148,7 @@ class Conductor:
                 self._timer.cancel()
             await _cancel([*tasks, ending, stop])
             self._clock.stop()
+            await self._suspicion.aclose()
         self._recorder.record([self._spent()])
         return self._outcome
 
@@ -391,6 +394,7 @@ class Conductor:
             failed = ev.VerdictReached(candidate=name, verdict="FAILED", reason=fault)
             paid = Paid(Evaluated(failed, fault), unjudged(self._settings.reward))
         else:
+            self._suspicion.read(row, text)
             best = p.candidates[p.best].speedup if p.best is not None else None
             job = Job(
                 candidate=name,
@@ -431,6 +435,7 @@ class Conductor:
         if done.feedback:
             details = replace(details, feedback=done.feedback)
         self._ask_for_review(row)
+        self._suspicion.judged(row.id, text)
         self._archive.take(row, details, text, again=final)
         self._ledger.forget(row.id)
         self._look_for_contender()

@@ -30,6 +30,11 @@ class Places(Struct, frozen=True):
         """The compiled kernels, shared by all runs of this user."""
         return self.cache / "builds"
 
+    @property
+    def cases(self) -> Path:
+        """The database of past cheats, shared by all runs of this user."""
+        return self.sessions.parent / "cheats.db"
+
     def log_of(self, session: Path) -> Path:
         """Where the engine of a session writes its log."""
         return self.state / "logs" / f"{session.stem}.log"

@@ -188,6 +188,7 @@ def settings_of(task: str, name: str, run: RunConfig, where: Places) -> RunSetti
             trust=run.trust,
             output_dir=run.output_dir,
             cache_dir=str(where.builds),
+            cases=str(where.cases),
             final_threads=run.final_threads,
             in_flight=run.in_flight,
             warm_workers=run.warm_workers,

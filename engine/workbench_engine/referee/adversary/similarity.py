@@ -1,7 +1,7 @@
 """Which past cases a file looks like: token shingles with names taken out, weighed by TF-IDF, compared by cosine.
 
-TF-IDF as usual: w = (1 + ln tf) * ln((1 + N) / (1 + df)) over all documents, here the cases and, where given, honest
-files, so that what everybody writes weighs nothing.
+TF-IDF as usual: w = (1 + ln tf) * (0.05 + ln((1 + N) / (1 + df))) over all documents, here the cases and, where given,
+honest files, so that what everybody writes weighs next to nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ SHINGLES = (1, 3, 5)
 """Lengths of the runs of tokens that are compared."""
 
 LONGEST = 400_000
+LEAST_WEIGHT = 0.05
+"""Of what every document has: without it a lone case would weigh nothing at all."""
+
 _TOKEN = re.compile(
     r"\"\"\"(?P<a>.*?)\"\"\"|'''(?P<b>.*?)'''|\"(?P<c>(?:\\.|[^\"\\\n])*)\"|'(?P<d>(?:\\.|[^'\\\n])*)'"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<number>\d[\w.]*)|(?P<mark>::|->|<<<|>>>|\*\*|//|[-+*/%&|^<>=!]=|&&|\|\||<<|>>|\+\+|--|\S)",
@@ -109,16 +112,12 @@ class Index:
         everything = [counts for _, counts in documents] + list(background)
         appears = Counter(name for counts in everything for name in counts)
         count = len(everything)
-        self._idf = {name: math.log((1 + count) / (1 + df)) for name, df in appears.items()}
-        self._unseen = math.log(1 + count)
+        self._idf = {name: LEAST_WEIGHT + math.log((1 + count) / (1 + df)) for name, df in appears.items()}
+        self._unseen = LEAST_WEIGHT + math.log(1 + count)
         self._documents = [(key, self._vector(counts)) for key, counts in documents]
 
     def _vector(self, counts: Counter[str]) -> dict[str, float]:
-        vector = {
-            name: (1.0 + math.log(count)) * weight
-            for name, count in counts.items()
-            if (weight := self._idf.get(name, self._unseen)) > 0.0
-        }
+        vector = {name: (1.0 + math.log(count)) * self._idf.get(name, self._unseen) for name, count in counts.items()}
         length = math.sqrt(sum(value * value for value in vector.values()))
         return {name: value / length for name, value in vector.items()} if length > 0.0 else {}
 

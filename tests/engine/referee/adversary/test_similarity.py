@@ -62,6 +62,11 @@ def test_what_honest_files_share_weighs_nothing() -> None:
     assert aside < alone
 
 
+def test_a_lone_case_is_found() -> None:
+    (match,) = Index([("thread", features(THREAD, "module"))]).top(features(THREAD, "module"))
+    assert match.score == pytest.approx(1.0)
+
+
 def test_nothing_to_compare_with_finds_nothing() -> None:
     assert Index([]).top(features(THREAD, "module")) == []
     assert [match.score for match in Index([("a", features("", "module"))]).top(features(THREAD, "module"))] == [0.0]
