@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.benching import store
+from workbench.benching.against_itself import twin
 from workbench.benching.comparing import best_at, cells, compare, median_curve, sign_test
 from workbench.benching.plotting import plot_policies
 from workbench.benching.runs import Finished, Point
 from workbench.benching.tables import TASK_COLUMNS, markdown_table, task_cells, text_table
-from workbench.commands.bench import twin
 from workbench.errors import UsageProblem
 
 

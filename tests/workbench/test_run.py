@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from workbench.commands.bench import twin
+from workbench.benching.against_itself import twin
 from workbench_engine.exits import ExitCode
 from workbench_sessions.reader import SessionReader
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +10,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from workbench.commands.bench_aa import aa
 from workbench.commands.bench_mutations import mutations
 from workbench.commands.bench_referee import referee
 from workbench.commands.common import Json, Trust, configuration
@@ -29,6 +27,7 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdow
 
 app.command()(referee)
 app.command()(mutations)
+app.command()(aa)
 
 
 @app.command()
@@ -146,63 +145,6 @@ def policies(
             f"{one.policy} against {one.against}: {one.wins} wins, {one.losses} losses, {one.ties} ties; "
             f"geometric mean of the ratio {one.geomean_ratio:.3f}; sign test p = {one.p:.3g}"
         )
-
-
-@app.command()
-def aa(
-    task: Annotated[str, typer.Argument(help="A bundled task's name or a task file.")] = "softmax_rows",
-    runs: Annotated[int, typer.Option(min=1, help="How many candidates.")] = 100,
-    profile: Annotated[str, typer.Option(help="search, or final: as a winner is confirmed.")] = "search",
-    trust: Trust = None,
-    json: Json = False,
-) -> None:
-    """Judge a candidate that is the reference itself, again and again: how often is it called FASTER or SLOWER?"""
-    from workbench.commands.judging import builds
-    from workbench.judging import Judge, read_task
-
-    if profile not in ("search", "final"):
-        raise UsageProblem(f"--profile {profile!r} is unknown; known: search, final")
-    resolved, where = configuration({"run.trust": trust})
-    opened = read_task(task)
-    text = twin(opened.source)
-    counts: Counter[str] = Counter()
-    logs: list[float] = []
-    deltas: list[float] = []
-
-    async def measure() -> None:
-        async with Judge(opened, builds(where), trust=resolved.config.run.trust) as judges:
-            for number in range(runs):
-                judged = await judges.judge(text, "module", profile)
-                counts[judged.verdict.verdict] += 1
-                deltas.append(judged.delta)
-                if judged.verdict.speedup is not None:
-                    logs.append(math.log(judged.verdict.speedup))
-                said = f"{judged.verdict.verdict} {judged.verdict.speedup or math.nan:.4f} {judged.verdict.reason}"
-                print(f"{number + 1}/{runs} {said}".rstrip(), file=sys.stderr, flush=True)
-
-    asyncio.run(measure())
-    body = {
-        "task": task,
-        "profile": profile,
-        "runs": runs,
-        "verdicts": dict(counts),
-        "delta": max(deltas),
-        "largest_log_speedup": max(map(abs, logs), default=None),
-        "log_speedups": logs,
-    }
-    if json:
-        print(msgspec.json.format(msgspec.json.encode(body).decode(), indent=2))
-        return
-    print(f"{runs} runs of the reference against itself on {task} ({profile}), A/A floor ±{max(deltas):.2%}")
-    for name, count in counts.most_common():
-        print(f"{count:>5}  {name}  {count / runs:.1%}")
-    if logs:
-        print(f"largest |ln speedup| {max(map(abs, logs)):.4f}")
-
-
-def twin(reference: str) -> str:
-    """A candidate that is the reference: its file, with `ModelNew` as another name of `Model`."""
-    return f"{reference.rstrip()}\n\n\nModelNew = Model\n"
 
 
 def chosen(tasks: str) -> list[str]:
