@@ -103,14 +103,17 @@ def missing(trials: list[Trial], repeat: int, done: list[Run]) -> list[tuple[Tri
     return [(t, n) for t, n in wanted if (t.role, t.name, t.sha256, n) not in have]
 
 
+class Setting(Struct, frozen=True):
+    """What all runs share: folders of the trials (for the tasks beside them), build cache, care of the timing."""
+
+    folders: list[Path]
+    builds: Path
+    trust: bool = False
+    profile: str = "final"
+
+
 async def referee(
-    trials: list[Trial],
-    repeat: int,
-    done: list[Run],
-    folders: list[Path],
-    builds: Path,
-    trust: bool,
-    tell: Callable[[Run, str], None],
+    trials: list[Trial], repeat: int, done: list[Run], setting: Setting, tell: Callable[[Run, str], None]
 ) -> None:
     """Judge what is missing, each task opened once; every result goes to `tell` with the sandbox's name at once.
 
@@ -118,21 +121,20 @@ async def referee(
     """
     for task, members in by_task(trials):
         todo = missing(members, repeat, done)
-        if not todo:
-            continue
-        await _one_task(task_file(task, folders), todo, builds, trust, tell)
+        if todo:
+            await _one_task(task_file(task, setting.folders), todo, setting, tell)
 
 
 async def _one_task(
-    task: str, todo: list[tuple[Trial, int]], builds: Path, trust: bool, tell: Callable[[Run, str], None]
+    task: str, todo: list[tuple[Trial, int]], setting: Setting, tell: Callable[[Run, str], None]
 ) -> None:
     opened = read_task(task)
     start = time.monotonic()
     try:
-        async with Judge(opened, builds, trust=trust) as judge:
+        async with Judge(opened, setting.builds, trust=setting.trust) as judge:
             for trial, number in todo:
                 start = time.monotonic()
-                judged = await judge.judge(trial.text, trial.kind)
+                judged = await judge.judge(trial.text, trial.kind, setting.profile)
                 tell(run_of(trial, number, judged, time.monotonic() - start), judged.verdict.sandbox_level)
     except UsageProblem as refused:
         spent = time.monotonic() - start
@@ -160,9 +162,7 @@ def drive(
     trials: list[Trial],
     repeat: int,
     results: Refereed,
-    folders: list[Path],
-    builds: Path,
-    trust: bool,
+    setting: Setting,
     output: Path | None,
     say: Callable[[str], None],
 ) -> Refereed:
@@ -181,5 +181,5 @@ def drive(
         codes = " ".join(run.codes) or run.reason
         say(f"{made}/{total} {mark} {run.role}s/{run.name}: {run.verdict} {codes[:160]}".rstrip())
 
-    asyncio.run(referee(trials, repeat, results.runs, folders, builds, trust, tell))
+    asyncio.run(referee(trials, repeat, results.runs, setting, tell))
     return results

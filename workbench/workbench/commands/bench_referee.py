@@ -29,6 +29,7 @@ def referee(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Raw results; what it holds is not run again.")
     ] = None,
+    profile: Annotated[str, typer.Option(help="How carefully each is timed: final, or search (quicker).")] = "final",
     naive: Annotated[bool, typer.Option(help="Also say whether a naive check is fooled.")] = True,
     trust: Trust = None,
     json: Json = False,
@@ -37,11 +38,13 @@ def referee(
     """Judge every exploit and its honest twin. Exit status 1 when one cheat slipped or one control was flagged."""
     from workbench.benching.others import Checkers
     from workbench.benching.refereed import CONTROL_COLUMNS, EXPLOIT_COLUMNS, cells, fold, sentence, summary
-    from workbench.benching.refereeing import Other, drive, load, save
+    from workbench.benching.refereeing import Other, Setting, drive, load, save
     from workbench.benching.tables import markdown_table, text_table
     from workbench.benching.trials import find_trials, task_file
     from workbench.commands.judging import builds
 
+    if profile not in ("search", "final"):
+        raise UsageProblem(f"--profile {profile!r} is unknown; known: search, final")
     if kernelbench is not None and not (kernelbench / "src" / "kernelbench").is_dir():
         raise UsageProblem(f"--kernelbench {kernelbench}: holds no src/kernelbench; give a checkout of KernelBench")
     resolved, where = configuration({"run.trust": trust})
@@ -49,7 +52,7 @@ def referee(
     results = load(output)
     trusted, cache = resolved.config.run.trust, builds(where)
     try:
-        results = drive(trials, repeat, results, [exploits, controls], cache, trusted, output, _say)
+        results = drive(trials, repeat, results, Setting([exploits, controls], cache, trusted, profile), output, _say)
         if naive or kernelbench is not None:
             checkers = Checkers(cache, trusted, kernelbench)
             asked: list[tuple[str, Callable[..., Other]]] = [("naive", checkers.naive)] if naive else []
