@@ -92,11 +92,14 @@ def command(level: SandboxLevel, cage: Cage, program: Sequence[str], filter_fd: 
     for name in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ld.so.conf", "/etc/ld.so.conf.d"):
         argv += ["--ro-bind-try", name, name]
     argv += ["--proc", "/proc", "--dev", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    argv += _covered_kernel_files()
     # bubblewrap's /dev is a memory file system without a cap, and so is what is written to /dev/shm.
     argv += ["--size", str(cage.limits.shared_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     argv += ["--size", str(cage.limits.scratch_bytes), "--tmpfs", SCRATCH]
     for folder in cage.readonly:
         argv += ["--ro-bind", folder, folder]
+    for hidden in _own_packages(cage.readonly):
+        argv += ["--size", "4096", "--tmpfs", hidden, "--remount-ro", hidden]
     for host, inside in cage.mounts:
         argv += ["--ro-bind", host, inside]
     for host, inside in cage.writable:
@@ -104,6 +107,41 @@ def command(level: SandboxLevel, cage: Cage, program: Sequence[str], filter_fd: 
     if filter_fd is not None:
         argv += ["--seccomp", str(filter_fd)]
     return [*argv, "--remount-ro", "/", "--chdir", SCRATCH, "--", *limited]
+
+
+OWN_PACKAGES = ("workbench_engine", "workbench_sessions", "workbench_screens", "workbench")
+
+
+def _own_packages(shown: Sequence[str]) -> list[str]:
+    """Our packages, where they are installed among the interpreter's: they hold references and hidden shapes."""
+    root = Path(__file__).parents[2]
+    if not any(root.is_relative_to(folder) for folder in shown):
+        return []
+    return [str(root / name) for name in OWN_PACKAGES if (root / name).is_dir()]
+
+
+READ_ONLY_IN_PROC = ("sys", "fs", "driver", "acpi", "scsi")
+HIDDEN_IN_PROC = (
+    *("sysrq-trigger", "kcore", "kmsg", "keys", "key-users", "mtrr", "timer_list", "sched_debug", "latency_stats"),
+    *("kallsyms", "modules", "slabinfo", "vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup", "pagetypeinfo"),
+    *("iomem", "ioports", "swaps"),
+)
+
+
+def _covered_kernel_files() -> list[str]:
+    """Arguments that put /proc/sys and its like out of reach.
+
+    An engine that runs as root is root's identity inside too, under another number and without a capability: as their
+    owner it could write kernel settings, and one of them (core_pattern) names a program that the machine then runs.
+    """
+    argv: list[str] = []
+    for name in READ_ONLY_IN_PROC:
+        if Path(f"/proc/{name}").is_dir():
+            argv += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
+    for name in HIDDEN_IN_PROC:
+        if Path(f"/proc/{name}").is_file():
+            argv += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    return argv
 
 
 def environment_for_popen(level: SandboxLevel, cage: Cage) -> Mapping[str, str]:
