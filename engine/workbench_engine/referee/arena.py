@@ -6,6 +6,7 @@ calls: a write outside an output is a finding even where it did no visible harm.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import secrets
@@ -61,8 +62,10 @@ class Arena:
                 self.slots.append(slot)
                 self._by_case.setdefault(case.name, []).append(slot)
         self.bytes = -(-self._end // mmap.PAGESIZE) * mmap.PAGESIZE
-        self.fd = os.memfd_create("arena", os.MFD_CLOEXEC)
+        self.fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.bytes)
+        # A worker that could shrink it would have the station die of SIGBUS.
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._map = mmap.mmap(self.fd, self.bytes, mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         for start in self._zones:

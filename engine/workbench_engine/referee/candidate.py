@@ -16,6 +16,7 @@ from workbench_engine.referee.protocol import Protocol
 from workbench_engine.referee.reference import Reference, slot_table
 from workbench_engine.referee.worker_process import Worker
 from workbench_engine.referee.workers import wire
+from workbench_engine.sandbox.memory import sealed_copy
 
 
 class Candidate:
@@ -51,7 +52,7 @@ class Candidate:
         library_fd = -1
         if kind == "kernel":
             assert library is not None
-            library_fd = os.open(library, os.O_RDONLY | os.O_CLOEXEC)
+            library_fd = sealed_copy(library)
             fds = (arena.fd, library_fd)
         else:
             setup["source"] = source

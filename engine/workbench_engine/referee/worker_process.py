@@ -11,10 +11,11 @@ from pathlib import Path
 
 from workbench_engine.referee.activity import Activity
 from workbench_engine.referee.workers import wire
+from workbench_engine.sandbox import seccomp
 from workbench_engine.sandbox.cage import ENGINE_ROOT, Cage, base_environment, python_environment
 from workbench_engine.sandbox.level import SandboxLevel
 from workbench_engine.sandbox.limits import KERNEL, MODULE, REFERENCE
-from workbench_engine.sandbox.process import CagedProcess
+from workbench_engine.sandbox.process import CagedProcess, printable
 
 WORKERS = Path(__file__).parent / "workers"
 PACKAGE = Path(__file__).parent.parent
@@ -60,9 +61,10 @@ class Worker:
     def request(self, kind: int, payload: bytes, deadline_s: float, fds: tuple[int, ...] = ()) -> bytes:
         """Send and wait for the answer. Raises WorkerFailed; a worker past its deadline is killed."""
         self.channel.settimeout(deadline_s)
+        until = time.monotonic() + deadline_s
         try:
             wire.send(self.channel, kind, payload, fds)
-            answer, body, _ = wire.receive(self.channel)
+            answer, body, _ = wire.receive(self.channel, until=until)
         except TimeoutError:
             self.process.kill()
             raise WorkerFailed(f"no answer within {deadline_s:.3g} s: killed", "deadline") from None
@@ -72,7 +74,7 @@ class Worker:
             self.process.kill()
             raise WorkerFailed(f"garbage on the channel ({error}): killed", "forged", "result-channel") from None
         if answer == wire.ERROR:
-            raise self._refused(body.decode("utf-8", "replace")[:4000])
+            raise self._refused(printable(body.decode("utf-8", "replace")[:4000]))
         if answer != wire.OK:
             raise self._forged(f"kind {answer} where {wire.OK} is due")
         return body
@@ -117,20 +119,29 @@ class Worker:
                 raise self._forged("a time for a call that was not made")
             return spent * 1e-9, claim * 1e-9
         if head[4:5] == bytes([wire.ERROR]):
-            raise self._refused(self._rest_of(head))
+            raise self._refused(self._rest_of(head, deadline_s))
         if not head:
             raise WorkerFailed(self._death(), "crashed")
         raise self._forged("not an answer to a call")
 
-    def _rest_of(self, head: bytes) -> str:
+    def _rest_of(self, head: bytes, deadline_s: float) -> str:
+        """The text of an error whose first bytes came. Raises WorkerFailed when the rest does not come in time."""
         length = wire.HEADER.unpack(head[: wire.HEADER.size])[0]
         text = head[wire.HEADER.size :]
-        while len(text) < min(length, 4000):
-            part = self.channel.recv(4000)
-            if not part:
-                break
-            text += part
-        return text.decode("utf-8", "replace")
+        until = time.monotonic() + deadline_s
+        try:
+            while len(text) < min(length, 4000):
+                wire.wait_no_longer(self.channel, until)
+                part = self.channel.recv(4000)
+                if not part:
+                    break
+                text += part
+        except TimeoutError:
+            self.process.kill()
+            raise WorkerFailed(f"an answer took more than {deadline_s:.3g} s: killed", "deadline") from None
+        except ConnectionResetError:
+            pass
+        return printable(text.decode("utf-8", "replace"))
 
     def round_trip(self, times: int = 40) -> float:
         """Median seconds of a RUN of no slots: what the outside clock adds to each timed block."""
@@ -145,6 +156,11 @@ def _workers_mount() -> tuple[tuple[str, str], ...]:
     return ((str(WORKERS), f"{ENGINE_ROOT}/workers"),)
 
 
+def _lock(level: SandboxLevel, rules: seccomp.Rules) -> str:
+    """What the worker installs before it loads a candidate (workers/locking.py); "" without a sandbox."""
+    return seccomp.compiled(rules).hex() if level.seccomp else ""
+
+
 def kernel_worker(level: SandboxLevel, affinity: Sequence[int], threads: int) -> Worker:
     """A warm worker for a `kernel` candidate: a bare interpreter, about 30 ms to start."""
     cage = Cage(
@@ -153,7 +169,7 @@ def kernel_worker(level: SandboxLevel, affinity: Sequence[int], threads: int) ->
         mounts=_workers_mount(),
         environment=base_environment(threads),
     )
-    return Worker(level, cage, "kernel.py", [], affinity, bare=True)
+    return Worker(level, cage, "kernel.py", [_lock(level, seccomp.KERNEL)], affinity, bare=True)
 
 
 def module_worker(level: SandboxLevel, affinity: Sequence[int], threads: int, entry: str = "ModelNew") -> Worker:
@@ -164,7 +180,7 @@ def module_worker(level: SandboxLevel, affinity: Sequence[int], threads: int, en
         mounts=_workers_mount(),
         environment=base_environment(threads),
     )
-    return Worker(level, cage, "module.py", [entry], affinity, bare=False)
+    return Worker(level, cage, "module.py", [entry, _lock(level, seccomp.MODULE)], affinity, bare=False)
 
 
 def reference_worker(level: SandboxLevel, affinity: Sequence[int], threads: int) -> Worker:

@@ -2,7 +2,7 @@
 
 It never sees the reference, an expected value, a tolerance or a seed. Started warm (nothing candidate-specific is
 known yet) and used for one candidate. Without a library it calls nothing, which measures what the calling costs.
-Run as `python -I -S kernel.py FD`.
+Run as `python -I -S kernel.py FD LOCK`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120
 import chaining  # type: ignore[import-not-found,unused-ignore]
+import locking  # type: ignore[import-not-found,unused-ignore]
 import wire  # type: ignore[import-not-found,unused-ignore]
 
 LIBM = ctypes.CDLL("libm.so.6", use_errno=False)
@@ -42,6 +43,7 @@ class Kernel:
         base = ctypes.addressof(ctypes.c_char.from_buffer(self.arena))
         self.controls = float_controls()
         if len(fds) > 1:
+            locking.lock(sys.argv[2])
             self.library = ctypes.CDLL(f"/proc/self/fd/{fds[1]}")
             function = self.library.kernel_run
         else:

@@ -1,7 +1,7 @@
 """Worker for `module` candidates: executes one Python file in a torch that is already imported, and calls `ModelNew`.
 
 Like the kernel worker it knows nothing but inputs. What it says of types and shapes is feedback for honest people;
-the judgement is made elsewhere from the bytes it returns. Run as `python -I module.py FD`.
+the judgement is made elsewhere from the bytes it returns. Run as `python -I module.py FD ENTRY LOCK`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120
 import chaining  # type: ignore[import-not-found,unused-ignore]
+import locking  # type: ignore[import-not-found,unused-ignore]
 import torch
 import wire  # type: ignore[import-not-found,unused-ignore]
 from guarding import Guard  # type: ignore[import-not-found,unused-ignore]
@@ -54,6 +55,7 @@ class Module:
         source = setup["source"]
         with open(SOURCE_PATH, "w") as file:  # noqa: PTH123
             file.write(source)
+        locking.lock(sys.argv[3])
         exec(compile(source, SOURCE_PATH, "exec"), module.__dict__)
         model_class = getattr(module, entry, None)
         if not inspect.isclass(model_class):

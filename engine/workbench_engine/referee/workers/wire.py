@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import socket
 import struct
+import time
 
 HEADER = struct.Struct("<IB")
 NONCE = 8
@@ -40,11 +41,15 @@ def send(channel: socket.socket, kind: int, payload: bytes = b"", fds: tuple[int
         raise Closed from error
 
 
-def receive(channel: socket.socket, max_fds: int = 0) -> tuple[int, bytes, list[int]]:
-    """(kind, payload, descriptors). Raises Closed, ValueError for a frame over the limit, TimeoutError."""
+def receive(channel: socket.socket, max_fds: int = 0, until: float | None = None) -> tuple[int, bytes, list[int]]:
+    """(kind, payload, descriptors). Raises Closed, ValueError for a frame over the limit, TimeoutError.
+
+    `until`: on the monotonic clock, for the whole frame, however many pieces it comes in.
+    """
     fds: list[int] = []
     head = b""
     while len(head) < HEADER.size:
+        wait_no_longer(channel, until)
         try:
             if max_fds and not fds:
                 part, received, _, _ = socket.recv_fds(channel, HEADER.size - len(head), max_fds)
@@ -61,6 +66,7 @@ def receive(channel: socket.socket, max_fds: int = 0) -> tuple[int, bytes, list[
         raise ValueError(f"frame of {length} bytes is over the limit of {FRAME_LIMIT}")
     payload = bytearray()
     while len(payload) < length:
+        wait_no_longer(channel, until)
         try:
             part = channel.recv(min(1 << 20, length - len(payload)))
         except ConnectionResetError as error:
@@ -69,6 +75,15 @@ def receive(channel: socket.socket, max_fds: int = 0) -> tuple[int, bytes, list[
             raise Closed
         payload += part
     return kind, bytes(payload), fds
+
+
+def wait_no_longer(channel: socket.socket, until: float | None) -> None:
+    """The channel's next wait ends at `until`. Raises TimeoutError when that is past."""
+    if until is not None:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        channel.settimeout(left)
 
 
 def pack_slots(slots: list[int]) -> bytes:
