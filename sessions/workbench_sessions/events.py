@@ -225,6 +225,9 @@ class ResponseReceived(Event, frozen=True):
     analysis: str = ""
     design: str = ""
     problem: str = ""
+    wasted_tokens: int = 0
+    wasted_cost: float = 0.0
+    """Of tries that failed before this answer came (or none did)."""
 
 
 class StageStarted(Event, frozen=True):

@@ -12,7 +12,7 @@ Rules, so that everybody counts alike:
   an engine that still wants an answer asks again.
 - **Best**: see `workbench_sessions.best`.
 - **Engine restarts and the end.** Lanes end where the log went silent, and candidates that were in flight are
-  "proposed" again ("done" when they had a verdict).
+  "proposed" again ("done" when they had a verdict). Prompts nobody waits for any more are "lost".
 - **Bounds.** Telemetry, lanes, log, pairs and the heavy half of details keep their newest entries; the file has all.
   They are trimmed a block at a time, which lets checkpoints share the blocks that did not change.
 - A kind nobody knows is counted and logged; what is said of a candidate nobody proposed changes no row. Neither is
@@ -26,7 +26,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from workbench_sessions import candidate_fold, loglines
+from workbench_sessions import candidate_fold, loglines, prompt_fold
 from workbench_sessions import events as ev
 from workbench_sessions.bounds import LANE_SPANS_KEPT, LOG_LINES_KEPT, TELEMETRY_KEPT, append_bounded
 from workbench_sessions.events import Event, Stamped
@@ -104,6 +104,7 @@ def _engine_started(p: Projection, s: Stamped, e: ev.EngineStarted) -> None:
 def _put_back(p: Projection, s: Stamped) -> None:
     for row in [row for row in p.candidates.values() if row.stage in _IN_FLIGHT]:
         put_row(p, s, row, replace(row, stage="proposed" if row.verdict is None else "done", device=None))
+    prompt_fold.lose_open(p, s)
 
 
 def _silence_lanes(p: Projection, at_s: float) -> None:
@@ -137,15 +138,6 @@ def _budget(p: Projection, s: Stamped, e: ev.BudgetChanged) -> None:
 
 def _spent(p: Projection, s: Stamped, e: ev.BudgetSpent) -> None:
     p.evaluations, p.spent_seconds, p.spent_tokens, p.spent_money = e.evaluations, e.seconds, e.tokens, e.money
-
-
-def _prompt(p: Projection, s: Stamped, e: ev.PromptSent) -> None:
-    p.prompts += 1
-
-
-def _response(p: Projection, s: Stamped, e: ev.ResponseReceived) -> None:
-    p.spent_tokens += (e.tokens_in or 0) + (e.tokens_out or 0)
-    p.spent_money += e.cost or 0.0
 
 
 def _steering(p: Projection, s: Stamped, e: ev.SteeringGiven) -> None:
@@ -215,6 +207,8 @@ def _policy(p: Projection, s: Stamped, e: ev.PolicyUpdated) -> None:
         entropy=e.entropy,
         kl=e.kl,
         grad_norm=e.grad_norm,
+        tokens=p.spent_tokens,
+        money=p.spent_money,
     )
     p.policy_steps.append(step)
 
@@ -229,6 +223,7 @@ def _memory(p: Projection, s: Stamped, e: ev.MemoryRevised) -> None:
 
 _HANDLERS: dict[type[Event], Callable[[Projection, Stamped, Any], None]] = {
     **candidate_fold.HANDLERS,
+    **prompt_fold.HANDLERS,
     ev.SessionOpened: _opened,
     ev.EngineStarted: _engine_started,
     ev.PhaseChanged: _phase,
@@ -236,8 +231,6 @@ _HANDLERS: dict[type[Event], Callable[[Projection, Stamped, Any], None]] = {
     ev.ModeChanged: _mode,
     ev.BudgetChanged: _budget,
     ev.BudgetSpent: _spent,
-    ev.PromptSent: _prompt,
-    ev.ResponseReceived: _response,
     ev.SteeringGiven: _steering,
     ev.WarningRaised: _warning,
     ev.UnknownEvent: _unknown,

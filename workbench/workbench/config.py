@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench.errors import UsageProblem, nearest
+from workbench_engine.llm.settings import LlmSettings
 from workbench_sessions.events import Mode
 
 LOCAL_FILE = "workbench.toml"
@@ -53,6 +54,8 @@ class UiConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     run: RunConfig = RunConfig()
+    llm: LlmSettings = LlmSettings()
+    """`[llm]`: which models are asked, and how."""
     ui: UiConfig = UiConfig()
     keys: dict[str, str] = {}
     """`[keys]`: action id to key, as the help screen names them."""
@@ -86,7 +89,8 @@ def known_keys() -> dict[str, tuple[type, Any]]:
         if section.name == "keys":
             continue
         for one in msgspec.structs.fields(section.type):
-            found[f"{section.name}.{one.name}"] = (one.type, one.default)
+            default = one.default if one.default_factory is msgspec.NODEFAULT else one.default_factory()
+            found[f"{section.name}.{one.name}"] = (one.type, default)
     return found
 
 
@@ -143,7 +147,7 @@ def resolve(layers: list[Layer]) -> Resolved:
             elif key not in known:
                 raise UsageProblem(f"{layer.origin}: unknown key {key!r}; {nearest(key, known)}")
     origins = []
-    sections: dict[str, dict[str, Any]] = {"run": {}, "ui": {}, "keys": {}}
+    sections: dict[str, dict[str, Any]] = {"run": {}, "llm": {}, "ui": {}, "keys": {}}
     for key, (kind, default) in known.items():
         value, origin = default, "default"
         for layer in layers:
@@ -161,7 +165,11 @@ def resolve(layers: list[Layer]) -> Resolved:
         Origin(f"keys.{name}", value, next(la.origin for la in layers if f"keys.{name}" in la.values))
         for name, value in sections["keys"].items()
     ]
-    return Resolved(msgspec.convert(sections, Config), tuple(origins))
+    try:
+        return Resolved(msgspec.convert(sections, Config), tuple(origins))
+    except msgspec.ValidationError as error:
+        # Values that are right one by one and impossible together; the text names them.
+        raise UsageProblem(f"configuration: {error}") from None
 
 
 def _converted(layer: Layer, key: str, kind: type) -> Any:

@@ -154,7 +154,7 @@ class LlmSettings(Struct, frozen=True, kw_only=True):
     money: float = 0.0
     tokens: int = 0
     requests: int = 0
-    patience_minutes: float = 0.0
+    patience_minutes: float = 60.0
     prices: dict[str, Price] = {}
     endpoints: dict[str, Endpoint] = {}
 

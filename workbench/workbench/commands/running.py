@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from workbench.asking import with_model
 from workbench.commands.common import Json, NoTui, Trust, configuration, newest_session, session_named
 from workbench.config import Config, RunConfig
 from workbench.display.choosing import choose
@@ -35,7 +36,7 @@ from workbench_sessions.store import bundled_sessions
 DEMO_TASK = "softmax_rows"
 DEMO_MINUTES = 3.0
 
-Policy = Annotated[str | None, typer.Option(help="Who proposes: design-space, best-of-n or random.")]
+Policy = Annotated[str | None, typer.Option(help="Who proposes: design-space, best-of-n, random, llm or manual.")]
 Minutes = Annotated[float | None, typer.Option(min=0, help="Budget in minutes; 0 = no limit.")]
 Evaluations = Annotated[int | None, typer.Option(min=0, help="Budget in evaluations; 0 = no limit.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of policy and search.")]
@@ -54,6 +55,13 @@ def run(
     reward: Annotated[str | None, typer.Option(help="What a policy is paid: workbench or cuda-l1.")] = None,
     islands: Annotated[int | None, typer.Option(min=1, help="Populations that evolve apart.")] = None,
     output_dir: Annotated[str | None, typer.Option("--output-dir", help="Where accepted candidates go.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model that `--policy llm` asks.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="Its server, e.g. http://localhost:8000/v1.")
+    ] = None,
+    key_env: Annotated[str | None, typer.Option("--key-env", help="The variable that holds its key.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=0, help="Budget in tokens; 0 = no limit.")] = None,
+    money: Annotated[float | None, typer.Option(min=0, help="Budget in money, by llm.prices; 0 = no limit.")] = None,
     trust: Trust = None,
     name: Name = "",
     no_tui: NoTui = False,
@@ -74,6 +82,11 @@ def run(
         "run.islands": islands,
         "run.output_dir": output_dir,
         "run.trust": trust,
+        "llm.model": model,
+        "llm.base_url": base_url,
+        "llm.key_env": key_env,
+        "llm.tokens": tokens,
+        "llm.money": money,
     }
     resolved, where = configuration(flags)
     if resume:
@@ -82,7 +95,7 @@ def run(
             raise UsageProblem(f"--resume goes on with the session's own settings; leave out {', '.join(given)}")
         path = session_named(task, where)
     else:
-        path = new_session(task, name, resolved.config.run, where)
+        path = new_session(task, name, resolved.config, where)
     operate(path, resolved.config, where, no_tui=no_tui, as_json=json, wait=wait, detach=detach)
 
 
@@ -95,7 +108,7 @@ def demo(
 ) -> None:
     """Open on a bundled task and optimise at once."""
     resolved, where = configuration({"run.minutes": minutes, "run.trust": trust})
-    path = new_session(task, "", resolved.config.run, where)
+    path = new_session(task, "", resolved.config, where)
     operate(path, resolved.config, where, no_tui=no_tui, as_json=json)
 
 
@@ -148,9 +161,9 @@ def recorded_session() -> Path:
     return shipped[0]
 
 
-def new_session(task: str, name: str, run: RunConfig, where: Places) -> Path:
+def new_session(task: str, name: str, config: Config, where: Places) -> Path:
     """Creates the session of a new run. Raises UsageProblem, SessionError."""
-    settings = settings_of(task, name, run, where)
+    settings = with_model(settings_of(task, name, config.run, where), config.llm)
     path = session_path(private_folder(where.sessions), task, name, time.time())
     create_session(path, settings)
     return path
