@@ -65,5 +65,13 @@ def _set(p: Projection, s: Stamped, winner: Candidate | None) -> None:
         p.marks.append(Mark(seq=s.seq, at_s=s.at_s, kind="best", text=f"{name} {speedup:.3g}×{confirmed}"))
     p.best = name
     p.best_curve.append(
-        BestPoint(at_s=s.at_s, seq=s.seq, evaluations=p.evaluations, speedup=speedup, candidate=name or "")
+        BestPoint(
+            at_s=s.at_s,
+            seq=s.seq,
+            evaluations=p.evaluations,
+            speedup=speedup,
+            candidate=name or "",
+            tokens=p.spent_tokens,
+            money=p.spent_money,
+        )
     )

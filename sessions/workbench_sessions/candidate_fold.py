@@ -16,6 +16,7 @@ from workbench_sessions.best import consider
 from workbench_sessions.bounds import BLOCK, DETAILS_WHOLE, PAIR_BLOCK, PAIR_SERIES_KEPT, PAIRS_IN_SERIES
 from workbench_sessions.events import Event, Stamped
 from workbench_sessions.projection import Candidate, Details, Finding, PairSeries, Projection
+from workbench_sessions.prompt_fold import came_of
 from workbench_sessions.tallies import add_mark, put_row
 
 
@@ -34,6 +35,7 @@ def proposed(p: Projection, s: Stamped, e: ev.CandidateProposed) -> None:
         changed_seq=s.seq,
     )
     details = Details(point=e.point, exemplars=e.exemplars, note=e.note)
+    came_of(p, s, e)
     known = p.candidates.get(e.candidate)
     if known is not None:
         # Proposed twice (an engine that resumed): the row starts afresh, in its old place.

@@ -66,6 +66,7 @@ class _Kind(Struct, frozen=True):
 
 _COLLECTIONS: dict[str, _Kind] = {
     "candidates": _Kind(pr.Candidate, BLOCK, "dict"),
+    "requests": _Kind(pr.Request, BLOCK, "dict"),
     "details": _Kind(pr.Details, BLOCK, "dict"),
     "pairs": _Kind(pr.PairSeries, PAIR_BLOCK, "dict"),
     "lanes": _Kind(pr.LaneSpan, BLOCK, "lists"),

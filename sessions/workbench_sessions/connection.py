@@ -49,6 +49,9 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise _meaning(path, error) from error
+    except UnicodeDecodeError as error:
+        # Of SQLite's own message about a damaged table.
+        raise DamagedSession(path, "it holds text that is none") from error
 
 
 def _meaning(path: Path, error: sqlite3.DatabaseError) -> SessionError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench_sessions.commands import Command
-from workbench_sessions.events import Stamped
+from workbench_sessions.events import ResponseReceived, ResponseStreamed, Stamped
 from workbench_sessions.fold import fold
 from workbench_sessions.lock import engine_alive
 from workbench_sessions.log import send_command
@@ -58,6 +58,9 @@ class Feed(Protocol):
     def source(self, sha: str) -> str: ...
     def pair_series(self, candidate: str) -> list[PairSeries]: ...
     def details(self, candidate: str) -> Details: ...
+    def streamed(self, prompt: str, after: int = 0) -> list[ResponseStreamed]: ...
+    def answers(self, prompt: str) -> list[ResponseReceived]: ...
+    def holding(self, word: str) -> set[str]: ...
     def close(self) -> None: ...
 
 
@@ -174,6 +177,18 @@ class SessionFeed:
     def details(self, candidate: str) -> Details:
         """Everything of one candidate up to the position."""
         return self._reader.details(candidate, self.position_seq)
+
+    def streamed(self, prompt: str, after: int = 0) -> list[ResponseStreamed]:
+        """Pieces of a prompt's first answer after event `after`, up to the position."""
+        return self._reader.streamed(prompt, after, self.position_seq)
+
+    def answers(self, prompt: str) -> list[ResponseReceived]:
+        """Whole answers to a prompt up to the position."""
+        return self._reader.answers(prompt, self.position_seq)
+
+    def holding(self, word: str) -> set[str]:
+        """Hashes of the stored texts that contain a word; may be called from a thread."""
+        return self._reader.holding(word)
 
     def close(self) -> None:
         self._reader.close()

@@ -20,7 +20,17 @@ from workbench_sessions.checkpoints import CHECKPOINT_EVERY, restore
 from workbench_sessions.commands import Command, UnreadableCommand, decode_command, encode_command
 from workbench_sessions.connection import transaction, translated
 from workbench_sessions.errors import SessionExists, SessionUnwritable
-from workbench_sessions.events import ActivityChanged, Event, Stamped, decode, encode, kind_of
+from workbench_sessions.events import (
+    ActivityChanged,
+    Event,
+    PromptSent,
+    ResponseReceived,
+    ResponseStreamed,
+    Stamped,
+    decode,
+    encode,
+    kind_of,
+)
 from workbench_sessions.fold import fold
 from workbench_sessions.lock import EngineLock, engine_alive, engine_lock
 from workbench_sessions.projection import Projection
@@ -218,7 +228,9 @@ class SessionWriter:
 
 
 def _touched(event: Event) -> str | None:
-    """The candidate an event tells of; lanes name one too, but nobody asks for them by candidate."""
+    """The candidate or prompt an event tells of; lanes name a candidate too, but nobody asks for them by it."""
+    if isinstance(event, (PromptSent, ResponseStreamed, ResponseReceived)):
+        return event.prompt
     name = None if isinstance(event, ActivityChanged) else getattr(event, "candidate", None)
     return name if isinstance(name, str) else None
 

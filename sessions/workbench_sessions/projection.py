@@ -7,6 +7,8 @@ values out of the garbage collector's rounds, which would otherwise stall a scre
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 from workbench_sessions.events import (
@@ -87,6 +89,57 @@ class Details(Struct, frozen=True, gc=False):
     sandbox_level: str = ""
 
 
+RequestState = Literal["waiting", "streaming", "answered", "failed", "lost"]
+"""Of a prompt: no word yet, its first answer grows, whole answers are there, none came, nobody listens any more."""
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """One whole answer. Its texts are in the session under their hashes ("" = none)."""
+
+    answer: int
+    finish: str
+    text_sha256: str = ""
+    reasoning_sha256: str = ""
+    problem: str = ""
+    """Why no candidate came of it."""
+
+
+class Request(Struct, frozen=True, gc=False):
+    """One prompt and what came of it; sums over its answers, None = not told. Never a text."""
+
+    prompt: str
+    model: str
+    text_sha256: str
+    sent_seq: int
+    sent_at_s: float
+    changed_seq: int
+    endpoint: str = ""
+    patch: str = ""
+    group: int | None = None
+    parents: list[str] = []
+    exemplars: list[Exemplar] = []
+    repairs: str = ""
+    asked: int = 1
+    state: RequestState = "waiting"
+    streamed: int = 0
+    """Characters of the first answer so far."""
+    first_at_s: float | None = None
+    """Unix seconds of the first piece."""
+    restarts: int = 0
+    replies: list[Reply] = []
+    candidates: list[str] = []
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    first_token_s: float | None = None
+    estimated: bool = False
+    wasted_tokens: int = 0
+    wasted_cost: float = 0.0
+    ended_at_s: float | None = None
+
+
 class PairSeries(Struct, frozen=True, gc=False):
     """The newest run of pairs of one candidate on one device: reference and candidate seconds per call."""
 
@@ -151,6 +204,9 @@ class PolicyStep(Struct, frozen=True, gc=False):
     entropy: float | None
     kl: float | None
     grad_norm: float | None
+    tokens: int = 0
+    money: float = 0.0
+    """Spent by then."""
 
 
 class BestPoint(Struct, frozen=True, gc=False):
@@ -161,6 +217,9 @@ class BestPoint(Struct, frozen=True, gc=False):
     evaluations: int
     speedup: float
     candidate: str
+    tokens: int = 0
+    money: float = 0.0
+    """Spent by then."""
 
 
 class Mark(Struct, frozen=True, gc=False):
@@ -256,5 +315,7 @@ class Projection(Struct):
     spent_money: float = 0.0
     """Of all answers received; what the engine said last of it agrees."""
     prompts: int = 0
+    requests: dict[str, Request] = field(default_factory=dict)
+    """By prompt, in the order they were sent."""
     last_event_at_s: float = 0.0
     unknown_events: int = 0

@@ -13,7 +13,7 @@ from workbench_sessions import connection as db
 from workbench_sessions.checkpoints import BlockCache, restore
 from workbench_sessions.connection import translated
 from workbench_sessions.errors import SourceMissing
-from workbench_sessions.events import PairsTimed, Stamped, decode
+from workbench_sessions.events import PairsTimed, ResponseReceived, ResponseStreamed, Stamped, decode
 from workbench_sessions.fold import fold
 from workbench_sessions.projection import Details, Mark, PairSeries, Projection
 from workbench_sessions.summary import Summary
@@ -143,6 +143,24 @@ class SessionReader:
         for one in self._touching(candidate, upto, "AND e.kind <> 'PairsTimed'"):
             fold(alone, one)
         return alone.details.get(candidate, Details())
+
+    def streamed(self, prompt: str, after: int = 0, upto: int | None = None) -> list[ResponseStreamed]:
+        """The pieces of a prompt's first answer with `after` < seq <= `upto`, in order."""
+        found = self._touching(prompt, upto, f"AND t.seq > {int(after)} AND e.kind = 'ResponseStreamed'")
+        return [one.event for one in found if isinstance(one.event, ResponseStreamed)]
+
+    def answers(self, prompt: str, upto: int | None = None) -> list[ResponseReceived]:
+        """The whole answers to a prompt up to event `upto`, with their sections."""
+        found = self._touching(prompt, upto, "AND e.kind = 'ResponseReceived'")
+        return [one.event for one in found if isinstance(one.event, ResponseReceived)]
+
+    def holding(self, word: str) -> set[str]:
+        """Hashes of the stored texts that contain `word`, whatever its case (ASCII). Reads them all: for a thread."""
+        with translated(self.path):
+            rows = self._connection.execute(
+                "SELECT sha256 FROM sources WHERE instr(lower(text), lower(?)) > 0", (word,)
+            ).fetchall()
+        return {str(row[0]) for row in rows}
 
     def history(self, candidate: str, upto: int | None = None) -> list[Stamped]:
         """The events that name one candidate, in order."""
