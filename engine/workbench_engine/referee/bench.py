@@ -97,6 +97,7 @@ class Bench:
         shapes = [*self.task.hidden, self.case]
         arena = Arena([(s, 1) for s in shapes], with_wide=True)
         self.reference.set_up(arena)
+        constructed = {c.name: [arena.view(p).copy() for p in arena.slots_of(c.name)[0].state] for c in shapes}
         self.reference.move_state(self._rng)
         self.reference_s = self._time_alone(arena)
         self.calls = calls_per_pair(self.reference_s, self.protocol)
@@ -107,7 +108,7 @@ class Bench:
                 f"{path}: the reference is not finite on any of the input distributions; nothing to check"
             )
         timed = [c for c in self.checks if c.case.name == name]
-        self.probes = Probes(self.reference, arena, self.task, timed or self.checks[-1:]).build(self._rng)
+        self.probes = Probes(self.reference, arena, self.task, timed or self.checks[-1:], constructed).build(self._rng)
         self.arena = Arena([*((s, 2) for s in self.task.hidden), (self.case, ring)], with_wide=False)
         self.pace = Candidate(self._pace_worker, Arena([(self.case, ring)], with_wide=False), self.protocol)
         self.pace.load(self.reference, "module", None, self.source, [self.core], threads=1)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench_engine.referee.answers import digest
-from workbench_engine.referee.arena import Arena
+from workbench_engine.referee.arena import Arena, Slot
 from workbench_engine.referee.inputs import TIMED, contents, moved_state
 from workbench_engine.referee.reference import Reference
 from workbench_engine.referee.tensors import FLOATS, from_float, to_float64
@@ -37,8 +37,13 @@ class Probes:
     who ignores it; `pair`: two sets on the timed shape whose answers must not overwrite one another.
     """
 
-    def __init__(self, reference: Reference, arena: Arena, task: Task, timed: list[CheckSet]) -> None:
+    def __init__(
+        self, reference: Reference, arena: Arena, task: Task, timed: list[CheckSet], constructed: dict[str, Contents]
+    ) -> None:
+        """`constructed`: for each case the parameters as the constructor left them."""
         self.task = task
+        self.as_constructed: CheckSet | None = None
+        self._constructed = constructed
         self.case = _telling([*task.hidden, timed[0].case])
         self.pair = timed[:2] if len(timed) > 1 else []
         self.base: CheckSet | None = None
@@ -61,17 +66,24 @@ class Probes:
                 self.touched.append(variant)
         slot = arena.slots_of(case.name)[0]
         if slot.state and self.task.weights == "variable":
+            self.as_constructed = self._under(slot, self._constructed.get(case.name, []), rng)
             self.state = [moved_state(arena.view(p).copy(), p.spec, rng) for p in slot.state]
-            before = reference.load_state(slot, self.state)
-            variant = build(reference, arena, case, "other weights", rng, self.base.inputs)
-            reference.load_state(slot, before)
-            self.reweighted = variant if variant is not None and _differ(self.base, variant) else None
+            self.reweighted = self._under(slot, self.state, rng)
         if self.task.mode != "eval":
             reference.set_mode(self.task.mode == "both")
             variant = build(reference, arena, case, "other mode", rng, self.base.inputs)
             reference.set_mode(self.task.mode == "train")
             self.other_mode = variant if variant is not None and _differ(self.base, variant) else None
         return self
+
+    def _under(self, slot: Slot, state: Contents, rng: np.random.Generator) -> CheckSet | None:
+        """The base inputs under other parameters, where that makes a difference."""
+        if self.base is None or len(state) != len(slot.state):
+            return None
+        before = self._reference.load_state(slot, state)
+        variant = build(self._reference, self._arena, self.case, "other weights", rng, self.base.inputs)
+        self._reference.load_state(slot, before)
+        return variant if variant is not None and _differ(self.base, variant) else None
 
     def ask(self, checker: Checker) -> Verified:
         """All probes up to the first failure. Raises WorkerFailed."""
@@ -82,12 +94,15 @@ class Probes:
                 return Verified(done, failure)
         return Verified(done)
 
-    def ignores_mode(self, checker: Checker) -> bool:
-        """Whether a candidate that failed answers as in the mode that the task did not declare."""
-        if self.other_mode is None or self.task.mode == "both":
-            return False
-        check, _ = checker.check(self.other_mode)
-        return check.ok
+    def mistaken_for(self, checker: Checker) -> str:
+        """The finding's code when a candidate that failed answers as if in the other mode, or with the parameters
+        that the constructor gave it; "" otherwise. Raises WorkerFailed."""
+        for other, code in ((self.other_mode, "mode-ignored"), (self.as_constructed, "stale-weights")):
+            if other is None or (other is self.other_mode and self.task.mode == "both"):
+                continue
+            if checker.check(other)[0].ok:
+                return code
+        return ""
 
     def _touches(self, checker: Checker, done: list[Check]) -> Failure | None:
         """The same buffers with barely changed contents: a fingerprint of a few elements does not notice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from typing import TYPE_CHECKING
@@ -123,12 +124,13 @@ class Trial:
         series = self._time(timer)
         self._gates(timer, series)
         reached = self._decide(series)
-        if subject.kind == "module" and (self._final or bench.task.library == "forbid"):
-            self._whose_work()
         if self._final and reached.verdict == "FASTER":
             self._two_clocks(series)
             self._grows_with_size(series)
         self._tripwires()
+        if subject.kind == "module" and (self._final or bench.task.library == "forbid"):
+            # Last, because the profiler itself changes what the tripwires watch.
+            self._whose_work()
         if self._doubt and reached.verdict == "FASTER":
             reached = structs.replace(reached, verdict="AMBIGUOUS", reason=self._doubt)
         return reached
@@ -148,8 +150,9 @@ class Trial:
             done += found.checks
             if found.failure is not None:
                 failure = found.failure
-                if not failure.finding and bench.probes.ignores_mode(checker):
-                    failure = verify.Failure(failure.feedback, "mode-ignored")
+                if not failure.finding or BY_CODE[failure.finding].severity == "info":
+                    mistaken = bench.probes.mistaken_for(checker)
+                    failure = verify.Failure(failure.feedback, mistaken or failure.finding)
                 return verify.Verified(done, failure, checker.precision, checker.lowered)
         return verify.Verified(done, None, checker.precision, checker.lowered)
 
@@ -322,7 +325,15 @@ class Trial:
     # --- how it ends ---------------------------------------------------------------------------------------------
 
     def _wrong(self, failure: verify.Failure) -> VerdictReached:
-        """WRONG; CHEATING where the way it is wrong shows a mechanism that only pretends to compute."""
+        """WRONG; CHEATING where the way it is wrong shows a mechanism that only pretends to compute, or where its
+        process was tampered with."""
+        noted: list[tuple[str, str]] = []
+        with contextlib.suppress(WorkerFailed):
+            noted = self._candidate.differences()
+        for code, text in noted:
+            if code in BY_CODE and BY_CODE[code].severity == "cheat":
+                self.find(code, text)
+                return self._plain("CHEATING", f"{failure.feedback}; {text}")
         if failure.finding:
             self.find(failure.finding, failure.feedback)
         grave = failure.finding and BY_CODE[failure.finding].severity == "cheat"
