@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from workbench_sessions.events import Event, Value, Verdict
 from workbench_sessions.log import SessionWriter
 from workbench_sessions.synthetic_texts import DIMENSIONS, GROUPS, REFERENCE, render
 
-__all__ = ["DIMENSIONS", "REFERENCE", "Beat", "events", "render", "sha256", "timeline", "write_session"]
+__all__ = ["DIMENSIONS", "REFERENCE", "Beat", "events", "render", "sha256", "timeline", "write_beats", "write_session"]
 
 START_S = 1_780_000_000.0
 ISLANDS = 4
@@ -60,6 +60,11 @@ def events(candidates: int = 200, seed: int = 0) -> Iterator[Event]:
 
 def write_session(path: Path | str, candidates: int = 200, seed: int = 0) -> Path:
     """A session file of `timeline`. Raises `SessionExists`."""
+    return write_beats(path, timeline(candidates, seed))
+
+
+def write_beats(path: Path | str, beats: Iterable[Beat]) -> Path:
+    """A session file of what `beats` tell. Raises `SessionExists`."""
     now = [START_S]
     pending: list[Event] = []
     times: list[float] = []
@@ -70,7 +75,7 @@ def write_session(path: Path | str, candidates: int = 200, seed: int = 0) -> Pat
         return now[0], now[0] - START_S
 
     with SessionWriter.create(path, '{"task": "softmax_rows", "synthetic": true}', clock) as writer:
-        for beat in timeline(candidates, seed):
+        for beat in beats:
             for text in beat.sources:
                 writer.put_source(text)
             pending.append(beat.event)
