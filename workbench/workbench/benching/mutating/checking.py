@@ -97,10 +97,10 @@ class CheckBench:
     def referee(self, built: Built) -> Said:
         """The verify stage of a verdict: all checks and probes, with inputs that were drawn when the task opened."""
         bench = self._bench
-        candidate = Candidate(bench.warm.take(built.kind), bench.arena, bench.protocol)
         start = time.monotonic()
+        candidate = None
         try:
-            self._load(candidate, bench.reference, built)
+            candidate = self._loaded(bench.arena, bench.reference, built)
             start = time.monotonic()
             checker = verify.Checker(
                 candidate, bench.reference, self._rng, bench.check_deadline_s(), timed=bench.case.name
@@ -111,8 +111,7 @@ class CheckBench:
         except WorkerFailed as failed:
             return Said(False, str(failed), "died", time.monotonic() - start)
         finally:
-            candidate.close()
-            bench.warm.refill()
+            self._done(candidate)
         spent = time.monotonic() - start
         if found.failure is None:
             return Said(True, seconds=spent)
@@ -122,11 +121,11 @@ class CheckBench:
         """N(0, 1) inputs of the timed shape, initial parameters, allclose. Unwritten outputs hold NaN, which is more
         than KernelBench does."""
         bench = self._bench
-        candidate = Candidate(bench.warm.take(built.kind), self._small, bench.protocol)
         slot = self._small.slots_of(bench.case.name)[0]
         start = time.monotonic()
+        candidate = None
         try:
-            self._load(candidate, self._plain, built)
+            candidate = self._loaded(self._small, self._plain, built)
             for number, (given, wanted) in enumerate(self._trials):
                 candidate.write_inputs(slot, given)
                 self._small.poison(slot)
@@ -139,8 +138,7 @@ class CheckBench:
         except WorkerFailed as failed:
             return Said(False, str(failed), "died", time.monotonic() - start)
         finally:
-            candidate.close()
-            bench.warm.refill()
+            self._done(candidate)
         return Said(True, seconds=time.monotonic() - start)
 
     def witness(self, built: Built, honest: Built) -> battery.Difference | None:
@@ -149,9 +147,9 @@ class CheckBench:
         if key not in self._asked:
             self._asked = {key: self._answers(honest)}
         bench = self._bench
-        candidate = Candidate(bench.warm.take(built.kind), bench.arena, bench.protocol)
+        candidate = None
         try:
-            self._load(candidate, bench.reference, built)
+            candidate = self._loaded(bench.arena, bench.reference, built)
             for asked in self._asked[key]:
                 outputs = self._run(candidate, asked.checks)
                 found = self._differs(asked, outputs)
@@ -163,8 +161,7 @@ class CheckBench:
         except WorkerFailed as failed:
             return battery.Difference(f"died: {failed}", np.inf, 0)
         finally:
-            candidate.close()
-            bench.warm.refill()
+            self._done(candidate)
         return None
 
     def _differs(self, asked: Asked, outputs: Outputs) -> battery.Difference | None:
@@ -184,13 +181,11 @@ class CheckBench:
         bench = self._bench
         if not self._sets:
             self._sets = list(self._battery())
-        candidate = Candidate(bench.warm.take(honest.kind), bench.arena, bench.protocol)
+        candidate = self._loaded(bench.arena, bench.reference, honest)
         try:
-            self._load(candidate, bench.reference, honest)
             return [Asked(checks, tuple(self._run(candidate, checks))) for checks in self._sets]
         finally:
-            candidate.close()
-            bench.warm.refill()
+            self._done(candidate)
 
     def _battery(self) -> list[verify.CheckSet]:
         bench = self._bench
@@ -217,8 +212,23 @@ class CheckBench:
         candidate.collect()
         return [one.copy() for one in candidate.outputs(slot)]
 
-    def _load(self, candidate: Candidate, reference: Reference, built: Built) -> None:
-        candidate.load(reference, built.kind, built.library or None, built.text, [self._core], threads=1)
+    def _loaded(self, arena: Arena, reference: Reference, built: Built) -> Candidate:
+        """A fresh worker with the file in it. Raises WorkerFailed when that fails twice: once may be the machine."""
+        for last in (False, True):
+            candidate = Candidate(self._bench.warm.take(built.kind), arena, self._bench.protocol)
+            try:
+                candidate.load(reference, built.kind, built.library or None, built.text, [self._core], threads=1)
+                return candidate
+            except WorkerFailed:
+                self._done(candidate)
+                if last:
+                    raise
+        raise AssertionError("a second failure was raised")
+
+    def _done(self, candidate: Candidate | None) -> None:
+        if candidate is not None:
+            candidate.close()
+        self._bench.warm.refill()
 
     def _trial(self) -> tuple[list[NDArray[Any]], Outputs]:
         """(inputs, what the untouched reference answers) of one KernelBench-style trial."""
