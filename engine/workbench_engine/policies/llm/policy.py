@@ -81,6 +81,7 @@ class _State(Struct, frozen=True, tag="llm/1"):
     samples: int
     pending: dict[int, _Sample]
     repairs: list[_Repair]
+    seen_broken: list[str] = []
 
 
 class _Run(Struct, frozen=True):
@@ -108,6 +109,7 @@ class LlmPolicy:
         self._samples = 0
         self._pending: dict[int, _Sample] = {}
         self._repairs: list[_Repair] = []
+        self._seen_broken: dict[str, None] = {}
 
     def brief(self, brief: Brief) -> None:
         """See `Briefed`. Raises ValueError for settings, keys or templates that cannot be used."""
@@ -145,13 +147,19 @@ class LlmPolicy:
             sample = self._pending.pop(outcome.sample, None) if outcome.sample is not None else None
             if sample is None or sample.repaired or outcome.failed != "build" or not outcome.feedback:
                 continue
+            if outcome.candidate in self._seen_broken:
+                # Proposed several times; the answer would be the same.
+                continue
+            self._seen_broken[outcome.candidate] = None
+            while len(self._seen_broken) > PENDING_KEPT:
+                del self._seen_broken[next(iter(self._seen_broken))]
             if self._run is not None and self._run.brief.llm.repair:
                 self._repairs.append(_Repair(outcome.candidate, sample, outcome.failed, outcome.feedback))
         del self._repairs[:-REPAIRS_KEPT]
         return None
 
     def state(self) -> bytes:
-        return msgspec.msgpack.encode(_State(self._samples, self._pending, self._repairs))
+        return msgspec.msgpack.encode(_State(self._samples, self._pending, self._repairs, list(self._seen_broken)))
 
     def restore(self, state: bytes) -> None:
         try:
@@ -159,6 +167,7 @@ class LlmPolicy:
         except msgspec.DecodeError as error:
             raise ValueError(f"state is not of policy {self.name!r}: {error}") from None
         self._samples, self._pending, self._repairs = saved.samples, dict(saved.pending), list(saved.repairs)
+        self._seen_broken = dict.fromkeys(saved.seen_broken)
 
     async def aclose(self) -> None:
         if self._run is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,7 @@ class Prompts:
         self._kind = kind
         self._fixed: dict[str, Any] = {
             "task": task,
+            "source": shown_source(task.source),
             "kind": kind,
             "language": _LANGUAGES[kind],
             "hardware": tuple(hardware),
@@ -116,6 +119,25 @@ class Prompts:
             raise TemplateProblem(f"template {name}: {' '.join(str(error).split())}") from error
 
 
+_SECRET = frozenset(("HIDDEN", "ACCUMULATE", "cost"))
+"""What a task file says for the referee alone: a candidate could be right just where it is looked at."""
+
+
+def shown_source(source: str) -> str:
+    """The task file as a model may see it: without the hidden shapes and what only the referee needs."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    lines = source.splitlines()
+    for node in reversed(tree.body):
+        names = {getattr(target, "id", "") for target in getattr(node, "targets", [getattr(node, "target", None)])}
+        names.add(getattr(node, "name", ""))
+        if names & _SECRET:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip() + "\n"
+
+
 def text_of(messages: Sequence[Message]) -> str:
     """The prompt as one text, as it is stored and shown."""
     return "\n\n".join(f"[{m.role}]\n{m.content.strip()}" for m in unmarked(messages)) + "\n"
@@ -148,11 +170,13 @@ def _failure(scored: Scored) -> dict[str, str]:
 
 
 def _calm(text: str) -> str:
-    """Never more than one empty line in a row outside of code, as templates tend to leave them."""
+    """One empty line before a heading, never more than one outside of code: templates tend to leave other numbers."""
     calm: list[str] = []
     code = False
     for line in text.strip().split("\n"):
         code = code != line.startswith("```")
+        if line.startswith("#") and not code and calm and calm[-1].strip():
+            calm.append("")
         if line.strip() or code or (calm and calm[-1].strip()):
             calm.append(line)
     return "\n".join(calm)
