@@ -288,7 +288,7 @@ class VerdictReached(Event, frozen=True):
     """The engine's judgement. `speedup`, `lower`, `upper` are ratios, present only when timing happened.
 
     `confirmed` says that a fresh process with fresh seeds measured it again (the number is then of that run).
-    `reward` is what a learning policy was given.
+    `reward` is what a learning policy was given. `spent_s`: seconds by part of the measurement (not the build).
     """
 
     candidate: str
@@ -310,6 +310,7 @@ class VerdictReached(Event, frozen=True):
     evaluation: int | None = None
     seed: str = ""
     """Of the check inputs and pair order, revealed after the fact (hex)."""
+    spent_s: dict[str, float] = {}
 
 
 class HumanAccepted(Event, frozen=True):

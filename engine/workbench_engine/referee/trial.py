@@ -21,6 +21,7 @@ from workbench_engine.referee.precision import SHOWN
 from workbench_engine.referee.protocol import PROFILES
 from workbench_engine.referee.sampling import Series, sample_pairs
 from workbench_engine.referee.statistics import estimate
+from workbench_engine.referee.stopwatch import Stopwatch
 from workbench_engine.referee.tensors import to_float64
 from workbench_engine.referee.tolerance import Expected, compare
 from workbench_engine.referee.worker_process import WorkerFailed
@@ -61,6 +62,7 @@ class Trial:
         self._care = PROFILES[profile]
         self._promising_above = promising_above
         self._start = time.monotonic()
+        self._watch = Stopwatch()
         self._seed = secrets.randbits(128)
         self._rng = np.random.default_rng(self._seed)
         self._verified = False
@@ -84,10 +86,13 @@ class Trial:
         finally:
             self._candidate.close()
             bench.warm.refill()
+            self._watch.lap("end of the worker")
         if threads > 1 and reached.verdict == "FASTER":
             ratio = self._with_threads(threads, all_cores)
+            self._watch.lap("all cores")
             reached = structs.replace(reached, threads=threads, threads_speedup=ratio)
-        return structs.replace(reached, confirmed=self._final, seed=f"{self._seed:032x}")
+        spent_s = dict(self._watch.laps_s)
+        return structs.replace(reached, confirmed=self._final, seed=f"{self._seed:032x}", spent_s=spent_s)
 
     def find(self, code: str, text: str, severity: str = "", **evidence: Value) -> None:
         """Emit a finding, as grave as its kind says unless `severity` does."""
@@ -103,6 +108,7 @@ class Trial:
         if subject.kind == "kernel" and bench.task.mode == "both":
             raise WorkerFailed("this task declares MODE = 'both', and a kernel has no mode: give a module", "refused")
         candidate.load(bench.reference, subject.kind, subject.library or None, subject.text, [bench.core], threads=1)
+        self._watch.lap("start of the worker")
         found = self._check()
         precision = found.precision.shown if found.precision else ""
         feedback = found.failure.feedback if found.failure else ""
@@ -119,18 +125,23 @@ class Trial:
         elif found.precision and not _same_class(found.precision.name, bench.task.declared_precision):
             self.find("precision", f"its errors are those of {precision} ({found.precision.error:.2g} over the output)")
         self._tripwires()
+        self._watch.lap("tripwires")
         bench.emit(StageStarted(subject.candidate, "time", bench.device))
         timer = bench.timer(candidate, self._rng)
         series = self._time(timer)
         self._gates(timer, series)
         reached = self._decide(series)
+        self._watch.lap("decision")
         if self._final and reached.verdict == "FASTER":
             self._two_clocks(series)
             self._grows_with_size(series)
+            self._watch.lap("second clock")
         self._tripwires()
+        self._watch.lap("tripwires")
         if subject.kind == "module" and (self._final or bench.task.library == "forbid"):
             # Last, because the profiler itself changes what the tripwires watch.
             self._whose_work()
+            self._watch.lap("profile")
         if self._doubt and reached.verdict == "FASTER":
             reached = structs.replace(reached, verdict="AMBIGUOUS", reason=self._doubt)
         return reached
@@ -141,11 +152,13 @@ class Trial:
         if self._care.fresh_checks:
             assert bench.reference.arena is not None
             checks = verify.build_all(bench.reference, bench.reference.arena, bench.task, bench.case.name, self._rng)
+            self._watch.lap("fresh inputs")
         checker = verify.Checker(
             self._candidate, bench.reference, self._rng, bench.check_deadline_s(), timed=bench.case.name
         )
         done: list[Check] = []
         for found in (verify.verify(checker, checks), None):
+            self._watch.lap("checks")
             found = found or bench.probes.ask(checker)
             done += found.checks
             if found.failure is not None:
@@ -154,6 +167,7 @@ class Trial:
                     mistaken = bench.probes.mistaken_for(checker)
                     failure = verify.Failure(failure.feedback, mistaken or failure.finding)
                 return verify.Verified(done, failure, checker.precision, checker.lowered)
+        self._watch.lap("probes")
         return verify.Verified(done, None, checker.precision, checker.lowered)
 
     def _time(self, timer: PairTimer) -> Series:
@@ -161,13 +175,16 @@ class Trial:
         activity = self._worker.activity
         timer.warm_up()
         activity.extra()
+        self._watch.lap("warm-up")
         series = Series()
         phase = "final" if self._final else "search"
         for batch in sample_pairs(timer, self._care, self._promising_above, bench.delta, self._rng):
             series = series.extended(batch)
             bench.emit(Series.of(batch).event(self._subject.candidate, bench.device, phase, timer.calls, 1))
             activity.extra()
+        self._watch.lap("pairs")
         timer.last_check()
+        self._watch.lap("last check")
         return series
 
     def _tripwires(self) -> None:
