@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 
@@ -15,9 +16,8 @@ def sealed_copy(path: str | Path) -> int:
     """Descriptor of a copy in memory that can neither be written to nor resized. The caller closes it."""
     fd = os.memfd_create(Path(path).name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        with Path(path).open("rb") as source:
-            while part := source.read(1 << 20):
-                os.write(fd, part)
+        with Path(path).open("rb") as source, os.fdopen(fd, "wb", closefd=False) as sink:
+            shutil.copyfileobj(source, sink)
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
     except OSError:

@@ -45,6 +45,7 @@ class CagedProcess:
     ) -> None:
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._group = ControlGroup(cage.limits)
+        self._unkillable = False
         wanted = set(affinity) if affinity else None
         before = os.sched_getaffinity(0)
         try:
@@ -83,6 +84,7 @@ class CagedProcess:
         deadline = time.monotonic() + KILL_S
         while self._process.poll() is None:
             if time.monotonic() > deadline:
+                self._unkillable = True
                 return False
             time.sleep(0.002)
         return True
@@ -107,7 +109,11 @@ class CagedProcess:
         """How it ended, for a person: the signal's name, or the exit status."""
         code = self.wait(1.0)
         if code is None:
-            return "still running"
+            return (
+                f"could not be killed within {KILL_S:g} s: it hangs in the kernel"
+                if self._unkillable
+                else "still running"
+            )
         number = -code if code < 0 else code - 128 if code > 128 else 0
         if number:
             try:
