@@ -47,14 +47,14 @@ def override(source: str, values: Mapping[str, int]) -> tuple[str, list[str]]:
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     text = source.encode()
-    edits = []
+    edits: dict[tuple[int, int], str] = {}
     for name, value in _bindings(tree):
         if name in values and all(isinstance(node, PARTS) for node in ast.walk(value)) and _integer(value):
             assert value.end_lineno is not None and value.end_col_offset is not None
             start = starts[value.lineno - 1] + value.col_offset
-            edits.append((start, starts[value.end_lineno - 1] + value.end_col_offset, name))
+            edits[start, starts[value.end_lineno - 1] + value.end_col_offset] = name
     changes = []
-    for start, end, name in sorted(edits, reverse=True):
+    for (start, end), name in sorted(edits.items(), reverse=True):
         changes.append(f"{name} {text[start:end].decode()} → {values[name]}")
         text = text[:start] + str(values[name]).encode() + text[end:]
     return text.decode(), changes[::-1]

@@ -7,6 +7,7 @@ out the third time.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from collections import Counter
@@ -41,33 +42,31 @@ class Journal:
         """Raises UsageProblem when the folder belongs to something else, EnvironmentProblem when it cannot be used."""
         self.folder = folder
         self._about = about
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / ABOUT).open("a+b") if (folder / ABOUT).exists() or _free(folder) else None
-            if self._lock is None:
-                raise UsageProblem(f"{folder}: holds other files; name another folder with -o")
-            self._take()
-            if fresh:
-                for name in (RESULTS, ATTEMPTS, *REPORTS):
-                    (folder / name).unlink(missing_ok=True)
-                self._write_about()
-            else:
-                self._same_audit()
-            self.outcomes: list[Outcome] = self._load(RESULTS, Outcome)
-            self._attempts = Counter(self._load(ATTEMPTS, str))
-            self._results = (folder / RESULTS).open("ab")
-            self._begun = (folder / ATTEMPTS).open("ab")
-        except OSError as error:
-            raise EnvironmentProblem(f"{folder}: cannot be written ({error.strerror or error})") from error
+        with contextlib.ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                if not (folder / ABOUT).exists() and any(folder.iterdir()):
+                    raise UsageProblem(f"{folder}: holds other files; name another folder with -o")
+                self._take(opened.enter_context((folder / ABOUT).open("a+b")))
+                if fresh:
+                    for name in (RESULTS, ATTEMPTS, *REPORTS):
+                        (folder / name).unlink(missing_ok=True)
+                    self._write_about()
+                else:
+                    self._same_audit()
+                self.outcomes: list[Outcome] = self._load(RESULTS, Outcome)
+                self._attempts = Counter(self._load(ATTEMPTS, str))
+                self._results = opened.enter_context((folder / RESULTS).open("ab"))
+                self._begun = opened.enter_context((folder / ATTEMPTS).open("ab"))
+            except OSError as error:
+                raise EnvironmentProblem(f"{folder}: cannot be written ({error.strerror or error})") from error
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *about: object) -> None:
-        self._results.close()
-        self._begun.close()
-        if self._lock is not None:
-            self._lock.close()
+        self._opened.close()
 
     def done(self) -> set[str]:
         """Keys of the rows that have an outcome."""
@@ -89,14 +88,11 @@ class Journal:
             raise EnvironmentProblem(f"{self.folder}: cannot be written ({error.strerror or error})") from error
         self.outcomes.append(outcome)
 
-    def _take(self) -> None:
-        assert self._lock is not None
+    def _take(self, file: IO[bytes]) -> None:
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageProblem(
-                f"{self.folder}: another audit is writing there; wait for it or name another -o"
-            ) from None
+            raise UsageProblem(f"{self.folder}: another audit writes there; wait for it or name another -o") from None
 
     def _same_audit(self) -> None:
         text = (self.folder / ABOUT).read_bytes()
@@ -128,10 +124,6 @@ class Journal:
             return [msgspec.json.decode(line, type=kind) for line in data[:whole].splitlines()]
         except msgspec.DecodeError as error:
             raise UsageProblem(f"{path}: cannot be read ({error}); --fresh starts anew") from None
-
-
-def _free(folder: Path) -> bool:
-    return not any(folder.iterdir())
 
 
 def _append(file: IO[bytes], value: Any) -> None:

@@ -65,9 +65,9 @@ const i=[...row.children].indexOf(th),up=th.getAttribute("aria-sort")==="descend
 for(const other of row.children)other.removeAttribute("aria-sort");
 th.setAttribute("aria-sort",up>0?"ascending":"descending");
 const key=r=>r.children[i].dataset.key??r.children[i].textContent;
-const number=t=>t===""?-Infinity:Number(t);
-[...body.rows].sort((a,b)=>{const x=key(a),y=key(b),m=number(x),n=number(y);
-return up*(isNaN(m)||isNaN(n)?x.localeCompare(y):m-n||0)}).forEach(r=>body.append(r))});
+[...body.rows].sort((a,b)=>{const x=key(a),y=key(b),m=Number(x),n=Number(y);
+if(x===""||y==="")return(x==="")-(y==="");
+return up*(isNaN(m)||isNaN(n)?x.localeCompare(y):m-n)}).forEach(r=>body.append(r))});
 """
 
 

@@ -78,7 +78,10 @@ async def audit(
     teller: Teller,
     jobs: int = 1,
 ) -> None:
-    """Brings every row to an outcome in the journal; those that have one are skipped."""
+    """Brings every row to an outcome in the journal; those that have one are skipped.
+
+    Raises EnvironmentProblem when a row needs what this machine lacks.
+    """
     done = journal.done()
     waiting: list[tuple[Row, Screened]] = []
     for row in rows:
@@ -96,6 +99,8 @@ async def audit(
             teller.ended(outcome)
         else:
             waiting.append((row, screened))
+    if waiting:
+        check_machine(care.trust, cache)
     # Candidates of one task stay together, so that it is opened once.
     tasks = [list(group) for _, group in groupby(waiting, key=lambda one: one[1].reference)]
     tasks.reverse()

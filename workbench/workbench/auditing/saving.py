@@ -69,20 +69,24 @@ def save(folder: Path, report: Report, outcomes: Sequence[Outcome]) -> None:
 def markdown(title: str, about: str, report: Report, rows: Sequence[Outcome]) -> str:
     """The tables of the audit as Markdown."""
     numbers = [cells for group in report.groups for cells in group_cells(group)]
-    body = [[*(_plain(cell) for cell in row_cells(o, report.claim)), _plain(o.reason)[:300]] for o in rows]
+    body = [[*row_cells(o, report.claim), o.reason[:300]] for o in rows]
     parts = [
         f"# {_plain(title)}",
         _plain(about),
         f"**{_plain(headline(report.groups))}**",
         "\n".join(f"- {_plain(note)}" for note in report.notes),
         "## Claimed against refereed",
-        markdown_table(GROUP_COLUMNS, numbers),
+        _table(GROUP_COLUMNS, numbers),
         "## How the rows ended",
-        markdown_table(COUNT_COLUMNS, [count_cells(group) for group in report.groups]),
+        _table(COUNT_COLUMNS, [count_cells(group) for group in report.groups]),
         "## Rows",
-        markdown_table((*ROW_COLUMNS, "why"), body),
+        _table((*ROW_COLUMNS, "why"), body),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return markdown_table(columns, [[_plain(cell) for cell in row] for row in rows])
 
 
 def _plain(text: str) -> str:

@@ -47,7 +47,7 @@ def audit(
     found.
     """
     from workbench.auditing.journal import Journal
-    from workbench.auditing.running import check_machine, chosen, core_pairs
+    from workbench.auditing.running import chosen, core_pairs
     from workbench.commands.judging import builds
 
     if profile not in ("search", "final"):
@@ -75,9 +75,7 @@ def audit(
     with Journal(output or Path("out") / f"audit-{name}", about, fresh) as journal:
         try:
             if not report_only and any(row.key not in journal.done() for row in picked):
-                cache = builds(where)
-                check_machine(trusted, cache)
-                _run(picked, journal, values, profile, deadline, trusted, cache, compared, jobs)
+                _run(picked, journal, values, profile, deadline, trusted, builds(where), compared, jobs)
         finally:
             if journal.outcomes:
                 _report(journal, about, picked, compared, expected, json)
