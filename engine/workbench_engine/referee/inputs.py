@@ -17,6 +17,8 @@ from workbench_engine.tasks.contract import TensorSpec
 
 TIMED = "normal"
 DISTRIBUTIONS = ("normal", "uniform", "integers", "shifted", "small", "large", "one-hot", "heavy-tail", "constant")
+FEW_VALUES = frozenset({"one-hot", "constant"})
+"""Distributions with one or two distinct values."""
 ON_TIMED_SHAPE = ("normal", "integers", "shifted")
 """On the (big) timed shape these suffice; hidden shapes get all."""
 

@@ -22,7 +22,7 @@ Noted = list[tuple[str, str]]
 """(finding code, what changed)."""
 
 _TIME = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "sleep")
-_TORCH = ("allclose", "isclose", "equal", "empty", "empty_like", "compile", "manual_seed")
+_TORCH = ("allclose", "isclose", "equal", "empty", "empty_like")
 _TENSOR = ("__eq__", "__sub__", "copy_", "equal", "allclose", "isclose", "cpu", "to", "double", "data_ptr")
 _MODULE = ("__call__", "_call_impl", "load_state_dict", "state_dict", "eval", "train")
 _CUDA = ("synchronize", "current_stream", "default_stream", "stream")
@@ -53,6 +53,12 @@ def _watched(worker: Any) -> dict[str, Any]:
         elif isinstance(value, type) and value.__module__ == worker.__name__:
             add(value, f"worker.{name}", tuple(n for n, v in vars(value).items() if isinstance(v, types.FunctionType)))
     return found
+
+
+def _wraps(new: Any, old: Any) -> bool:
+    """Whether `new` is torch's own wrapper of `old`: importing parts of torch rebinds functions of other parts."""
+    inner = getattr(new, "_torchdynamo_orig_callable", None) or getattr(new, "__wrapped__", None)
+    return inner is old and str(getattr(new, "__module__", "")).startswith("torch")
 
 
 _FLAGS: dict[str, Callable[[], Any]] = {
@@ -101,7 +107,7 @@ class Guard:
         noted: Noted = []
         now = _watched(self._worker)
         for name, function in self._functions.items():
-            if now.get(name) is not function:
+            if now.get(name) is not function and not _wraps(now.get(name), function):
                 noted.append(("patched-function", f"replaced {name}"))
         for name, value in flags().items():
             if value != self._flags.get(name):
