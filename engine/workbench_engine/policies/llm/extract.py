@@ -162,9 +162,10 @@ def fault(code: str, kind: Kind) -> str:
             line = f"line {error.lineno}: " if isinstance(error, SyntaxError) and error.lineno else ""
             return f"{line}{getattr(error, 'msg', None) or error}"
         return ""
-    return unbalanced(code)
+    return unbalanced(code) or ("" if _BODY.search(code) else "kernel_run has no body")
 
 
+_BODY = re.compile(r"\bkernel_run\s*\([^()]*\)\s*(?:noexcept\s*)?(?://[^\n]*\s*|/\*.*?\*/\s*)*\{", re.DOTALL)
 _QUIET = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|R\"([^()\\\s]{0,16})\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'",
     re.DOTALL,
