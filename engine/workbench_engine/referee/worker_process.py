@@ -66,13 +66,12 @@ class Worker:
             wire.send(self.channel, kind, payload, fds)
             answer, body, _ = wire.receive(self.channel, until=until)
         except TimeoutError:
-            self.process.kill()
-            raise WorkerFailed(f"no answer within {deadline_s:.3g} s: killed", "deadline") from None
+            raise WorkerFailed(f"no answer within {deadline_s:.3g} s: {self._end()}", "deadline") from None
         except wire.Closed:
             raise WorkerFailed(self._death(), "crashed") from None
         except ValueError as error:
-            self.process.kill()
-            raise WorkerFailed(f"garbage on the channel ({error}): killed", "forged", "result-channel") from None
+            text = f"garbage on the channel ({error}): {self._end()}"
+            raise WorkerFailed(text, "forged", "result-channel") from None
         if answer == wire.ERROR:
             raise self._refused(printable(body.decode("utf-8", "replace")[:4000]))
         if answer != wire.OK:
@@ -85,9 +84,12 @@ class Worker:
         return WorkerFailed(rest, "refused", first) if rest and first in TOLD else WorkerFailed(text, "refused")
 
     def _forged(self, what: str) -> WorkerFailed:
-        self.process.kill()
-        text = f"an answer on the channel that nobody asked for ({what}): killed"
+        text = f"an answer on the channel that nobody asked for ({what}): {self._end()}"
         return WorkerFailed(text, "forged", "result-channel")
+
+    def _end(self) -> str:
+        """SIGKILL the whole cage; in words how that went."""
+        return "killed" if self.process.kill() else self.process.death()
 
     def _death(self) -> str:
         text = f"the worker process ended: {self.process.death()}"
@@ -109,8 +111,7 @@ class Worker:
             head = channel.recv(ANSWER)
             spent = time.perf_counter_ns() - start
         except TimeoutError:
-            self.process.kill()
-            raise WorkerFailed(f"a call took more than {deadline_s:.3g} s: killed", "deadline") from None
+            raise WorkerFailed(f"a call took more than {deadline_s:.3g} s: {self._end()}", "deadline") from None
         except (BrokenPipeError, ConnectionResetError):
             head = b""
         if len(head) == ANSWER and head[4] == wire.DONE:
@@ -137,8 +138,7 @@ class Worker:
                     break
                 text += part
         except TimeoutError:
-            self.process.kill()
-            raise WorkerFailed(f"an answer took more than {deadline_s:.3g} s: killed", "deadline") from None
+            raise WorkerFailed(f"an answer took more than {deadline_s:.3g} s: {self._end()}", "deadline") from None
         except ConnectionResetError:
             pass
         return printable(text.decode("utf-8", "replace"))
