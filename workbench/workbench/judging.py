@@ -100,6 +100,11 @@ class Judge:
         with suppress(Exception):
             await self._executor.aclose()
 
+    @property
+    def executor(self) -> LocalExecutor:
+        """For who wants the facts as they come."""
+        return self._executor
+
     async def judge(self, text: str, kind: str, profile: str = "final") -> Judged:
         """One candidate through build, verify, time and judge."""
         self._number += 1

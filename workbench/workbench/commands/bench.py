@@ -11,6 +11,7 @@ import typer
 from msgspec.structs import replace
 
 from workbench.commands.bench_aa import aa
+from workbench.commands.bench_cost import cost
 from workbench.commands.bench_mutations import mutations
 from workbench.commands.bench_referee import referee
 from workbench.commands.common import Json, Trust, configuration
@@ -28,6 +29,7 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdow
 app.command()(referee)
 app.command()(mutations)
 app.command()(aa)
+app.command()(cost)
 
 
 @app.command()
