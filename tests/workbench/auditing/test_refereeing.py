@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from workbench.auditing.refereeing import from_facts, overrun
+from workbench.auditing.refereeing import from_facts, overrun, refused
 from workbench.auditing.rows import Finding, Outcome
 from workbench_sessions.events import (
     Check,
@@ -84,3 +84,25 @@ def test_one_that_was_never_found_right_has() -> None:
 
 def test_no_verdict_at_all_is_ours_to_answer_for() -> None:
     assert from_facts(BASE, [], device_code=False).state == "NOT REFEREED"
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [
+        ("1/11.py: loading the task failed: no answer within 60 s: killed", "NOT REFEREED"),
+        ("1/3.py: the reference does not run: a call took more than 60 s: killed", "NOT REFEREED"),
+        (
+            "1/3.py: get_inputs() raised RuntimeError: [enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't "
+            "allocate memory: you tried to allocate 274877906944 bytes",
+            "NOT REFEREED",
+        ),
+        (
+            "1/10.py: the output has no spread (std ≤ 0.01 of its size): any constant would nearly match it",
+            "TASK REFUSED",
+        ),
+        ("3/2.py: line 1: not valid Python: '(' was never closed", "TASK REFUSED"),
+        ("1/4.py: forward raised RuntimeError: shapes cannot be multiplied (line 9)", "TASK REFUSED"),
+    ],
+)
+def test_a_task_too_large_for_this_machine_is_not_a_useless_one(reason: str, state: str) -> None:
+    assert refused(reason)[0] == state

@@ -27,6 +27,13 @@ NEEDS_DEVICE = re.compile(
 )
 """What torch, its extension builder and Triton say where there is no GPU."""
 
+TOO_MUCH = re.compile(
+    r"no answer within|took more than|: killed|SIGKILL|out of memory|can.t allocate|not enough memory|MemoryError"
+    r"|Cannot allocate memory|CPU time limit|No space left",
+    re.IGNORECASE,
+)
+"""What a task's opening ends with when the task is too large or too slow for this machine, rather than useless."""
+
 
 class Care(Struct, frozen=True):
     """How a row is judged. `deadline_s`: for opening the task, and again for the candidate."""
@@ -80,7 +87,7 @@ class Referee:
                 await executor.start(lambda event: None)
             self._executor = executor
         except TaskRejected as error:
-            self._refusal = ("TASK REFUSED", str(error))
+            self._refusal = refused(str(error))
         except TimeoutError:
             reason = f"the task could not be opened within {self._care.deadline_s:.0f} s on this machine"
             self._refusal = ("NOT REFEREED", reason)
@@ -122,6 +129,13 @@ class Referee:
 async def _ended(executor: LocalExecutor) -> None:
     with suppress(Exception):
         await asyncio.shield(executor.aclose())
+
+
+def refused(reason: str) -> tuple[str, str]:
+    """(state, reason) of a row whose task was not accepted: refused as useless, or beyond this machine."""
+    if TOO_MUCH.search(reason):
+        return "NOT REFEREED", f"too large for this machine: {reason}"
+    return "TASK REFUSED", reason
 
 
 def outcome_of(row: Row, screened: Screened) -> Outcome:

@@ -121,6 +121,11 @@ def notes(
         f"machine), {whole.absent} are absent. {whole.unclaimed} rows without a claim count as claimed 1.0."
     )
     said.append(f"FASTER one by one: {whole.faster}. Tested together (Holm, 5 %): {whole.holm_faster} of {whole.rows}.")
+    if beyond := whole.verdicts.get("NOT REFEREED"):
+        said.append(
+            f"Beyond this machine within the deadline: {beyond} of the rows. --set NAME=NUMBER makes tasks smaller, "
+            "--deadline gives more time."
+        )
     if whole.fallbacks:
         said.append(
             f"Code for a device that is not here: {whole.fallbacks} of the rows. What was judged of them is their "
