@@ -191,7 +191,8 @@ class Server:
                 await behave(Exchange(first.split(" ")[1], headers, body, writer))
                 if writer.is_closing():
                     break
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            # The client has gone, or the test is over.
             pass
         finally:
             self.open -= 1

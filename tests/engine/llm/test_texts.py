@@ -10,7 +10,7 @@ from workbench_engine.llm.gathering import Gathering, split_thinking
 from workbench_engine.llm.settings import Endpoint, LlmSettings, Price, endpoints_of
 from workbench_engine.llm.shortening import LEAST_ANSWER, MARGIN, characters, fitted, optional, shortened, unmarked
 
-PLAIN = st.text(st.characters(blacklist_characters="<>\r", blacklist_categories=("Cs",)), max_size=60)
+PLAIN = st.text(st.characters(exclude_characters="<>\r", exclude_categories=["Cs"]), max_size=60)
 
 
 @given(pieces=st.lists(st.tuples(PLAIN, PLAIN), max_size=20), limit=st.integers(1, 300))

@@ -92,7 +92,7 @@ class Prompts:
             "base": plan.base.text if plan.base is not None else "",
             "base_label": _labelled(plan.base, shown),
             "other": plan.other.text if plan.other is not None else "",
-            "other_speedup": plan.other.speedup if plan.other is not None else None,
+            "other_label": _labelled(plan.other, shown),
             "frozen": has_frozen(plan.base.text) if plan.base is not None else False,
         }
         return self._chat(self._render("prompt.j2", values))
@@ -101,6 +101,10 @@ class Prompts:
         """Asks for a candidate that failed to be mended."""
         values = {"stage": stage, "text": text, "feedback": feedback[:FEEDBACK_KEPT], "steering": steering}
         return self._chat(self._render("repair.j2", values))
+
+    def points(self, values: dict[str, Any]) -> tuple[Message, ...]:
+        """Asks for a point of the design space: `dimensions`, `exemplars`, `failures`, `steering`."""
+        return (Message("user", _calm(self._render("points.j2", values))),)
 
     def unreadable(self, asked: Sequence[Message], answer: str, problem: str, patch: str) -> tuple[Message, ...]:
         """The turn after an answer that nothing could be made of."""
@@ -175,8 +179,10 @@ def _calm(text: str) -> str:
     code = False
     for line in text.strip().split("\n"):
         code = code != line.startswith("```")
-        if line.startswith("#") and not code and calm and calm[-1].strip():
+        # A mark of an optional part vanishes with its line.
+        spaced = not calm or not calm[-1].strip() or (calm[-1].startswith("<!-- optional") and not code)
+        if line.startswith("#") and not code and not spaced:
             calm.append("")
-        if line.strip() or code or (calm and calm[-1].strip()):
+        if line.strip() or code or not spaced:
             calm.append(line)
     return "\n".join(calm)

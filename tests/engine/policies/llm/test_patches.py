@@ -159,6 +159,6 @@ def test_frozen_regions_of_the_parent_survive_a_rewrite(patch: str) -> None:
 @given(st.text(max_size=300))
 def test_no_answer_is_an_exception(text: str) -> None:
     for patch in ("full", "diff"):
-        read = read_answer(Choice(text), patch, "kernel", KERNEL)  # type: ignore[arg-type]
+        read = read_answer(Choice(text), patch, "kernel", KERNEL)
         assert bool(read.code) != bool(read.problem)
     assert MODULE
