@@ -37,7 +37,16 @@ def python_environment() -> tuple[str, ...]:
     """Folders that hold this interpreter and its packages, links resolved."""
     folders = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
     folders.add(str(Path(os.path.realpath(sys.executable)).parent.parent))
-    return tuple(sorted(f for f in folders if f not in ("/", "/usr")))
+    shown = (part for folder in folders if folder not in ("/", "/usr") for part in _shown_of(Path(folder)))
+    return tuple(sorted(shown))
+
+
+def _shown_of(prefix: Path) -> list[str]:
+    """All of an environment; of one that a home folder is or lies in (`python -m venv ~`) only Python's own folders."""
+    if not Path.home().is_relative_to(prefix):
+        return [str(prefix)]
+    parts = (prefix / name for name in ("bin", "lib", "lib64", "include", "pyvenv.cfg"))
+    return [str(part) for part in parts if part.exists()]
 
 
 def base_environment(threads: int = 1) -> dict[str, str]:

