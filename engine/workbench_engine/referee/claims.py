@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from msgspec import Struct
 
-from workbench_engine.referee.statistics import Array, resampled_medians
+from workbench_engine.referee.statistics import Array, resampled_medians, widening
 
 ALPHA = 0.05
 RESAMPLES = 10_000
@@ -35,12 +35,14 @@ class FasterOn(Struct, frozen=True):
 def p_faster(d: Array, delta: float, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
     """One-sided p-value of "no faster than the A/A floor": (k + 1) / (B + 1), k of B resampled medians ≤ ln(1 + δ).
 
-    `d` are ln ratios of pairs (couples), `delta` the floor as a share. Never 0: B resamples cannot say so (Davison and
+    `d` are ln ratios of pairs (couples), `delta` the floor as a share. The resamples are spread as the interval of a
+    short series is (`statistics.widening`), so that p and interval agree. Never 0: B resamples cannot say so (Davison and
     Hinkley 1997, §4.2). 1 without any pair.
     """
     if len(d) == 0:
         return 1.0
-    medians = resampled_medians(d, rng, resamples)
+    centre = float(np.median(d))
+    medians = centre + widening(len(d)) * (resampled_medians(d, rng, resamples) - centre)
     return (int(np.count_nonzero(medians <= math.log1p(delta))) + 1) / (resamples + 1)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from workbench.benching.claiming import Claim, claim_of
 from workbench.engine_process import create_session, start_engine
 from workbench.errors import CommandFailed, UsageProblem
 from workbench_engine.settings import RunSettings
@@ -45,6 +46,7 @@ class Finished(Struct, frozen=True):
     sandbox: str
     host: str
     curve: list[Point]
+    claim: Claim | None = None
 
 
 def run_once(settings: RunSettings, keep: Path | None = None) -> Finished:
@@ -65,9 +67,14 @@ def run_once(settings: RunSettings, keep: Path | None = None) -> Finished:
             raise
         with SessionReader(path) as reader:
             projection = reader.project_at(reader.head_seq())
+            best = projection.candidates.get(projection.best or "")
+            pairs = reader.pair_series(best.id) if best is not None else []
         if not projection.header.closed or projection.header.outcome == "failed":
             raise CommandFailed(projection.header.phase_reason or engine.last_words() or "the run failed")
-        return summary(projection, settings)
+        done = summary(projection, settings)
+        counts = done.verdicts
+        timed = sum(counts.get(name, 0) for name in ("FASTER", "SAME", "SLOWER", "AMBIGUOUS"))
+        return structs.replace(done, claim=claim_of(pairs, done.delta or 0.0, timed))
 
 
 def run_many(requests: list[RunSettings], jobs: int) -> Iterator[tuple[RunSettings, Finished | CommandFailed]]:

@@ -45,6 +45,7 @@ def tasks(
     markdown: Markdown = False,
 ) -> None:
     """Optimise bundled tasks one after the other and print what was found."""
+    from workbench.benching.claiming import Claim, sentences
     from workbench.benching.runs import Finished, run_once
     from workbench.benching.tables import TASK_COLUMNS, markdown_table, task_cells, text_table
 
@@ -63,8 +64,8 @@ def tasks(
         print(msgspec.json.format(msgspec.json.encode(done).decode(), indent=2))
     else:
         print((markdown_table if markdown else text_table)(TASK_COLUMNS, [task_cells(one) for one in done]))
-        faster = sum(one.best is not None and one.confirmed for one in done)
-        print(f"confirmed faster than eager on {faster} of {len(done)} tasks", file=sys.stderr)
+        for line in sentences({one.task: one.claim or Claim() for one in done}):
+            print(line, file=sys.stderr)
 
 
 @app.command()
