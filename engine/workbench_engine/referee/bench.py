@@ -207,8 +207,8 @@ class Bench:
             if self._nothing is None:
                 self._nothing = Candidate(kernel_worker(self.level, self.other_cores, 1), self.arena, self.protocol)
                 self._nothing.load(self.reference, "nothing", None, "", [self.core], threads=1)
-            return chain.slope(self._nothing)
-        slope = chain.slope(self.pace)
+            return chain.slope(self._nothing, 0.0)
+        slope = chain.slope(self.pace, pace_s)
         return Slope(max(0.0, slope.seconds - pace_s), slope.noise_s)
 
     def threaded_pace(self, threads: int, cores: list[int]) -> Candidate:

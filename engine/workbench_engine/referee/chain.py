@@ -27,9 +27,10 @@ from workbench_engine.tasks.contract import ShapeCase
 
 LONGEST = 24
 """Calls in the longer chain, at most."""
-REPEATS = 7
-SHORTEST_S = 0.4e-3
-"""The longer chain lasts at least about this long where the ring allows, so that the clock's noise is small."""
+REPEATS = 5
+FEWEST = 3
+BUDGET_S = 0.3
+"""Seconds of calls that all repeats together may take, as long as FEWEST are made."""
 
 
 class Slope(Struct, frozen=True):
@@ -57,13 +58,15 @@ class Chain:
         self._deadline_s = deadline_s
         self._free = [i for i, spec in enumerate(case.of("input")) if spec.domain != "fixed"]
 
-    def slope(self, side: Candidate, repeats: int = REPEATS) -> Slope:
-        """Slope of one side. Raises WorkerFailed, ChainBroken."""
+    def slope(self, side: Candidate, call_s: float) -> Slope:
+        """Slope of one side, whose calls take about `call_s`. Raises WorkerFailed, ChainBroken."""
         ring = side.arena.slots_of(self._case.name)
         longer = min(LONGEST, len(ring))
         shorter = max(1, longer // 4)
         if longer == shorter:
             raise ValueError("a chain needs two slots at least")
+        affordable = int(BUDGET_S / max(call_s * (longer + shorter), 1e-9))
+        repeats = max(FEWEST, min(REPEATS, affordable))
         slopes = []
         for number in range(repeats):
             order = (shorter, longer) if number % 2 else (longer, shorter)

@@ -36,8 +36,8 @@ def p_faster(d: Array, delta: float, rng: np.random.Generator, resamples: int = 
     """One-sided p-value of "no faster than the A/A floor": (k + 1) / (B + 1), k of B resampled medians ≤ ln(1 + δ).
 
     `d` are ln ratios of pairs (couples), `delta` the floor as a share. The resamples are spread as the interval of a
-    short series is (`statistics.widening`), so that p and interval agree. Never 0: B resamples cannot say so (Davison and
-    Hinkley 1997, §4.2). 1 without any pair.
+    short series is (`statistics.widening`), so that p and interval agree. Never 0: B resamples cannot say so (Davison
+    and Hinkley 1997, §4.2). 1 without any pair.
     """
     if len(d) == 0:
         return 1.0

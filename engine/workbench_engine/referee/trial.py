@@ -274,7 +274,7 @@ class Trial:
             return
         chain = bench.chain(self._rng)
         try:
-            slope = chain.slope(self._candidate)
+            slope = chain.slope(self._candidate, float(np.median(series.candidate_s)))
             overhead = bench.chain_overhead(chain, self._subject.kind, float(np.median(series.reference_s)))
             _, slots, given = chain.run(self._candidate, min(3, len(bench.arena.slots_of(bench.case.name))))
         except ChainBroken as broken:

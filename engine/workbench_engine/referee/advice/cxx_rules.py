@@ -19,6 +19,7 @@ from workbench_engine.referee.advice.cxx_table import (
     KEEPERS,
     MEMORIES,
     METHODS,
+    ONLY_TYPES,
     SYMBOLS,
     code_of_bare,
     code_of_qualified,
@@ -26,7 +27,7 @@ from workbench_engine.referee.advice.cxx_table import (
 
 _QUERY = """
 (identifier) @name
-(type_identifier) @name
+(type_identifier) @type
 (qualified_identifier) @qualified
 (field_identifier) @field
 (preproc_arg) @macro
@@ -107,8 +108,11 @@ class _Reader:
         for node in self._found.get("qualified", ()):
             if node.parent is None or node.parent.type != "qualified_identifier":
                 yield from self._name(_plain(_text(node)), _line(node))
-        for node in self._found.get("name", ()):
+        for node in (*self._found.get("name", ()), *self._found.get("type", ())):
             if node.parent is None or node.parent.type != "qualified_identifier":
+                # `half` is a type; a variable may be called so.
+                if node.type == "identifier" and _text(node) in ONLY_TYPES:
+                    continue
                 yield from self._name(_text(node), _line(node))
         for node in self._found.get("field", ()):
             if _text(node) in METHODS and node.parent is not None and _is_called(node.parent):

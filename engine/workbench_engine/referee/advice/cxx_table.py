@@ -132,6 +132,7 @@ PATTERNS = tuple(
     )
 )
 METHODS = frozenset(words("""matmul mm bmm mv addmm addmv baddbmm softmax log_softmax conv2d layer_norm linear"""))
+ONLY_TYPES = frozenset(("half", "half2", "fp16", "bf16", "bfloat16", "float16_t"))
 IGNORED_STATE = ("mutex", "once_flag", "condition_variable", "TORCH_LIBRARY", "PYBIND11", "string_view")
 KEEPERS = ("map", "Map", "set<", "Tensor", "optional", "any", "deque", "list<", "cache", "Cache", "pair", "tuple")
 MEMORIES = ("vector", "array", "unique_ptr", "shared_ptr", "string", "valarray", "span", "DeviceBuffer")

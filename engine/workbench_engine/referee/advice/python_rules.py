@@ -35,6 +35,7 @@ class Reader:
         self._nodes = nodes
         self._names = names
         self._inner: set[int] = set()
+        self._called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
         self._keys = _identity_names(nodes, names)
 
     def read(self) -> Iterator[Advice]:
@@ -71,7 +72,8 @@ class Reader:
             self._inner.add(id(node.value))
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Store):
             code = ATTRIBUTES.get(node.attr)
-            if code == "cast" and self._names.all_of(node):
+            if code == "cast" and (self._names.all_of(node) or id(node) not in self._called):
+                # `x.half()` casts; `self.half` may be anything.
                 code = None
             if code is not None:
                 yield advice(code, node.lineno, node.attr)
