@@ -98,7 +98,11 @@ def sandbox() -> list[Examined]:
     except SandboxUnavailable as error:
         what, _, remedy = str(error).partition("; remedy: ")
         return [fail("sandbox", what.removeprefix("sandbox: "), remedy)]
-    return [ok("sandbox", f"{level.version or level.name} at {level.bwrap}")]
+    said = f"{level.name}, {level.version} at {level.bwrap}"
+    if not level.cgroup:
+        what = f"{said}; a candidate's processes are capped one by one, not together"
+        return [warn("sandbox", what, "run under `systemd-run --user --scope -p Delegate=yes`, or as root")]
+    return [ok("sandbox", said)]
 
 
 def malloc() -> list[Examined]:
