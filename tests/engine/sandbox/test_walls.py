@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from workbench_engine.sandbox import cage as cages
+from workbench_engine.sandbox import cgroup
 from workbench_engine.sandbox import level as levels
 from workbench_engine.sandbox import process as processes
 from workbench_engine.sandbox.cage import Cage, base_environment, python_environment
@@ -133,6 +134,24 @@ def test_a_group_says_what_it_caps_and_leaves_nothing_behind() -> None:
     assert group.capped == {"pids", "memory"} and all(folder.is_dir() for folder in folders)
     group.close()
     assert not any(folder.exists() for folder in folders)
+
+
+@pytest.mark.parametrize("enabled", ["cpuset cpu io memory pids", "cpu"])
+def test_in_the_newer_hierarchy_both_caps_must_be_enabled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str
+) -> None:
+    for name, text in (
+        ("cgroup.controllers", "memory pids"),
+        ("cgroup.subtree_control", enabled),
+        ("cgroup.procs", ""),
+    ):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(cgroup, "ROOT", tmp_path)
+    monkeypatch.setattr(cgroup, "_own_parent", lambda: tmp_path / "elsewhere")
+    assert [folder for folder, _ in cgroup._parents()] == ([tmp_path] if "pids" in enabled else [])
+    # These are no control groups: nothing can be set, so nothing is claimed and nothing is left.
+    group = ControlGroup(SMALL)
+    assert group.capped == set() and group.joining(["x"]) == ["x"] and len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_sealed_copy_cannot_be_changed_not_even_when_opened_again(tmp_path: Path) -> None:
