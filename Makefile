@@ -6,16 +6,19 @@ STAMP := $(VENV)/.installed
 WORKBENCH := $(BIN)/workbench
 ARGS ?=
 
-.PHONY: help demo test lint bench install clean
+.PHONY: help demo test test-referee lint bench install clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
 demo: install  ## open the workbench on a bundled task and optimise at once
 	@$(WORKBENCH) demo $(ARGS)
 
 test: lint  ## lint, types, import contracts and all tests
 	$(BIN)/pytest -n 2 $(ARGS)
+
+test-referee: install  ## every exploit and every honest twin through the referee once (half an hour)
+	WORKBENCH_SLOW=1 $(BIN)/pytest tests/workbench/test_refereeing.py -m slow $(ARGS)
 
 lint: install  ## formatting, lint, types and import contracts
 	$(BIN)/ruff check .
