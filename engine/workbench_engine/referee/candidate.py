@@ -17,6 +17,7 @@ from workbench_engine.referee.reference import Reference, slot_table
 from workbench_engine.referee.worker_process import Worker
 from workbench_engine.referee.workers import wire
 from workbench_engine.sandbox.memory import sealed_copy
+from workbench_engine.sandbox.process import printable
 
 
 class Candidate:
@@ -111,9 +112,10 @@ class Candidate:
         """(finding code, what) of what the candidate left changed in its process, as its worker says."""
         told = self.worker.request(wire.GUARD, b"", self._protocol.setup_deadline_s)
         try:
-            return msgspec.json.decode(told, type=list[tuple[str, str]])[:8]
+            noted = msgspec.json.decode(told, type=list[tuple[str, str]])[:8]
         except msgspec.DecodeError:
             return [("patched-function", "the worker's own report is not readable")]
+        return [(code, printable(text)[:400]) for code, text in noted]
 
     def write_inputs(self, slot: Slot, contents: Sequence[NDArray[Any]]) -> None:
         for place, values in zip(slot.inputs, contents, strict=True):
