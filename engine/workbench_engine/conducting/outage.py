@@ -20,13 +20,13 @@ class Outage:
         self,
         changed: Callable[[str], None],
         patience_s: float | None = None,
-        backoff: Backoff = PROBES,
+        backoff: Backoff | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`patience_s` None waits for ever."""
         self._changed = changed
         self._patience_s = patience_s
-        self._backoff = backoff
+        self._backoff = backoff or PROBES
         self._now = now
         self._rng = random.Random()
         self._since_s = 0.0
