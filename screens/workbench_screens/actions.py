@@ -42,12 +42,30 @@ def _decided(desk: Desk) -> str | None:
     return None
 
 
+def _prompted(desk: Desk) -> str | None:
+    shown = desk.shown()
+    if shown is not None and shown.origin.prompt not in desk.projection.requests:
+        return f"{shown.id} did not come of a prompt"
+    return None
+
+
+def _by_hand(desk: Desk) -> str | None:
+    opened = desk.opened()
+    if desk.projection.header.policy != "manual":
+        return "only the prompts of policy manual are answered by hand"
+    if opened is None or opened.state != "waiting":
+        return f"{opened.prompt} does not wait for an answer" if opened is not None else "there is no prompt yet"
+    return None
+
+
 NEEDS: dict[str, Callable[[Desk], str | None]] = {
     "live": _live,
     "engine": _engine,
     "candidate": _candidate,
     "judged": _judged,
     "decided": _decided,
+    "prompted": _prompted,
+    "by_hand": _by_hand,
 }
 """Each says in one line why not, or None."""
 
@@ -84,6 +102,8 @@ ACTIONS: tuple[Act, ...] = (
     Act("show_lineage", "5", "Lineage", "Who came from whom, by island", "Screens", do="show('lineage')"),
     Act("show_sessions", "6", "Sessions", "Open, compare and delete sessions", "Screens", do="show('sessions')"),
     Act("show_help", "7", "Help & log", "Keys, concepts and the log", "Screens", do="show('help')"),
+    Act("show_transcript", "8", "Transcript", "Prompts and answers of the models", "Screens",
+        do="show('transcript')"),
     Act("accept", "a", "Accept", "Accept the candidate, with a reason: its kernel is written to the output folder",
         "Decisions", needs=(*_DECIDE, "candidate", "judged"), shown=True),
     Act("reject", "r", "Reject", "Reject the candidate, with a reason: it is no parent and never best",
@@ -93,12 +113,15 @@ ACTIONS: tuple[Act, ...] = (
     Act("pin", "p", "Pin", "Pin or unpin the candidate", "Decisions", needs=(*_DECIDE, "candidate"), shown=True),
     Act("edit", "e", "Edit", "Edit the source in your editor; each save is evaluated as your candidate", "Decisions",
         needs=(*_DECIDE, "candidate"), shown=True),
-    Act("steer", "s", "Steer", "Tell the policy something in words", "Run", needs=_DECIDE),
+    Act("steer", "s", "Steer", "Tell the policy something in words: added to what it carries, or in its place", "Run",
+        needs=_DECIDE),
     Act("mode", "m", "Auto/review", "In review mode candidates wait for you before they can be parents", "Run",
         needs=_DECIDE),
     Act("budget", "b", "Budget", "Change the caps of this run", "Run", needs=_DECIDE),
     Act("stop", "x", "Stop", "Stop the run (asks first)", "Run", needs=_DECIDE),
     Act("diff", "d", "Diff", "The shown candidate against the reference", "Look", needs=("candidate",), shown=True),
+    Act("transcript", "t", "Transcript", "The prompt and the answer that the shown candidate came of", "Look",
+        needs=("candidate", "prompted")),
     Act("pause", "space", "Pause/play", "Live: pause or resume the engine. Replay: play or pause", "Time", shown=True),
     Act("back", "left_square_bracket", "Step back", "One event back (ten with ctrl+left)", "Time", do="step(-1)"),
     Act("forward", "right_square_bracket", "Step on", "One event on", "Time", do="step(1)"),
@@ -142,6 +165,19 @@ ACTIONS: tuple[Act, ...] = (
         where="diff", do="screen.against", shown=True),
     Act("pick", "slash", "Pick two", "Any two: type two ids, or `reference`", "Look", where="diff",
         do="screen.pick", shown=True),
+    Act("read", "enter", "Read", "The opened prompt gets the keys: tab goes from link to link, enter folds or follows",
+        "Look", where="transcript", do="screen.read", shown=True),
+    Act("look", "slash", "Filter/search", "In the list: model:coder is:open verdict:faster cost>0.01 text:tile. In a "
+        "prompt: look for a text", "Look", where="transcript", do="screen.look", shown=True),
+    Act("hit_next", "n", "Next match", "To the next match in this prompt", "Look", where="transcript",
+        do="screen.hit(1)", shown=True),
+    Act("hit_back", "N", "Match back", "To the previous match", "Look", where="transcript", do="screen.hit(-1)"),
+    Act("came_of", "c", "Candidate", "The candidate that came of this prompt, on the Population", "Look",
+        where="transcript", do="screen.candidate", shown=True),
+    Act("answer", "A", "Answer", "Answer the prompt by hand (policy manual)", "Decisions", where="transcript",
+        needs=(*_DECIDE, "by_hand"), do="answer", shown=True),
+    Act("unread", "escape", "Let go", "Leave the search, the prompt, the filter, then the cursor", "Look",
+        where="transcript", do="screen.loosen"),
     Act("open", "enter", "Open", "Open the session", "Look", where="sessions", do="screen.open", shown=True),
     Act("delete", "D", "Delete", "Delete the session's file (asks first)", "Decisions", where="sessions",
         do="screen.delete", shown=True),

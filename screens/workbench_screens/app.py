@@ -22,13 +22,14 @@ from workbench_screens.population import DetailDialog, PopulationScreen
 from workbench_screens.rewards import RewardsScreen
 from workbench_screens.sessions import SessionsScreen
 from workbench_screens.theming import DEFAULTS, THEMES, WORKBENCH, Theming
+from workbench_screens.transcript import TranscriptScreen
 from workbench_screens.workscreen import WorkScreen
 from workbench_sessions.commands import CommandPort
 from workbench_sessions.errors import SessionError
 from workbench_sessions.feed import Feed
 
 TICK_S = 0.1
-MODES_IN_ORDER = ("population", "rewards", "devices", "diff", "lineage", "sessions", "help")
+MODES_IN_ORDER = ("population", "rewards", "devices", "diff", "lineage", "sessions", "help", "transcript")
 
 
 class WorkbenchApp(EditingApp):
@@ -83,6 +84,7 @@ class WorkbenchApp(EditingApp):
             "lineage": lambda: LineageScreen(desk),
             "sessions": lambda: SessionsScreen(desk, sessions_provider, delete_session),
             "help": lambda: HelpScreen(desk),
+            "transcript": lambda: TranscriptScreen(desk),
         }
         for name, factory in factories.items():
             self.add_mode(name, factory)

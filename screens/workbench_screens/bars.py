@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual import events
 
-from workbench_screens import formats
+from workbench_screens import asking, formats
 from workbench_screens.actions import Act, key_text, on_screen
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, fit_line, joined, spread, width_of
@@ -24,9 +24,7 @@ def budget(p: Projection) -> str:
     parts = [f"{p.evaluations}/{caps.evaluations} evals" if caps.evaluations is not None else f"{p.evaluations} evals"]
     if caps.seconds is not None:
         parts.append(f"{formats.clock(p.spent_seconds)}/{formats.clock(caps.seconds)}")
-    if p.spent_tokens:
-        parts.append(f"{p.spent_tokens}/{caps.tokens} tokens" if caps.tokens else f"{p.spent_tokens} tokens")
-    return " ".join(parts)
+    return " ".join([*parts, *asking.spent(p)])
 
 
 def presence(desk: Desk) -> Line:
@@ -55,7 +53,7 @@ def header_line(desk: Desk, width: int) -> Line:
     name = h.task.name if h.task else h.name or "no session"
     facts = [h.backend, h.policy, f"gen {generation(p)}", f"{h.islands} island{'s' if h.islands != 1 else ''}"]
     sandbox: Line = [(f"sandbox {h.sandbox_level}", "muted")] if h.sandbox_level else []
-    if h.sandbox_level in ("none", "trusted", "unsandboxed"):
+    if h.sandbox_level.startswith("none"):
         sandbox = [(f"{desk.glyphs.marks['warning']} NOT SANDBOXED", "rejected bold")]
     review: Line = [("review mode", "accent")] if h.mode == "review" else []
     here = presence(desk)
@@ -171,7 +169,7 @@ def footer_line(desk: Desk, screen: str, width: int) -> tuple[Line, list[tuple[i
     """Keys and labels, what is refused now dimmed; and the cells each takes, for clicks."""
     out: Line = []
     places: list[tuple[int, int, Act]] = []
-    end: Line = [(" 1-7", "accent"), (" screens", "muted"), (" ^p", "accent"), (" palette ", "muted")]
+    end: Line = [(" 1-8", "accent"), (" screens", "muted"), (" ^p", "accent"), (" palette ", "muted")]
     room = width - width_of(end)
     at = 0
     for act in footer_items(desk, screen):

@@ -14,7 +14,7 @@ from workbench_screens.theming import Theming
 from workbench_screens.words import ASCII, UNICODE
 from workbench_sessions.commands import CommandPort
 from workbench_sessions.feed import Feed
-from workbench_sessions.projection import Candidate, Details, PairSeries, Projection
+from workbench_sessions.projection import Candidate, Details, PairSeries, Projection, Request
 from workbench_sessions.store import SessionSummary
 
 Clock = Callable[[], float]
@@ -54,6 +54,16 @@ class Desk:
         self.reverse = False
         self.pair: tuple[str, str] | None = None
         """Two sources chosen for the diff, by candidate id or "reference"."""
+        self.prompt: str | None = None
+        """The opened prompt; None means: follow the newest."""
+        self.answer = 0
+        """Which of its answers is shown, the first is 0."""
+        self.request_query = Query("")
+        self.reading = False
+        """Whether the transcript was asked to open its prompt, not only to show it."""
+        self.drafts: dict[str, str] = {}
+        """Answers by hand that were begun, by prompt."""
+        self._followed = ""
         self.sessions = 0
         """Counts opened sessions, so that caches know to forget."""
         self._details: tuple[tuple[object, ...], Details] | None = None
@@ -70,7 +80,9 @@ class Desk:
         self.feed.close()
         self.feed, self.port = feed, port
         self.selected, self.pair = None, None
-        self.query = Query("")
+        self.query = self.request_query = Query("")
+        self.prompt, self.answer, self._followed = None, 0, ""
+        self.drafts.clear()
         self._details, self._series = None, None
         self.sessions += 1
 
@@ -86,6 +98,22 @@ class Desk:
         if p.best is not None and p.best in p.candidates:
             return p.candidates[p.best]
         return p.candidates[next(reversed(p.candidates))] if p.candidates else None
+
+    def opened(self) -> Request | None:
+        """The prompt to read: the chosen one, else the one followed until it is over, else the newest."""
+        requests = self.projection.requests
+        chosen = requests.get(self.prompt or "")
+        if chosen is not None or not requests:
+            return chosen
+        followed = requests.get(self._followed)
+        if followed is None or followed.state not in ("waiting", "streaming"):
+            followed = requests[next(reversed(requests))]
+            self._followed = followed.prompt
+        return followed
+
+    def open_prompt(self, prompt: str | None, answer: int = 0) -> None:
+        if prompt != self.prompt or answer:
+            self.prompt, self.answer = prompt, answer
 
     def details(self, candidate: Candidate) -> Details:
         """Everything of one candidate; asks the feed again only when its row changed."""

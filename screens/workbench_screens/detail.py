@@ -8,7 +8,7 @@ from workbench_screens.lines import Line, cut, wrap
 from workbench_screens.pane import Pane
 from workbench_screens.words import Glyphs
 from workbench_sessions.events import TaskCard
-from workbench_sessions.projection import Candidate, Details, PairSeries
+from workbench_sessions.projection import Candidate, Details, Finding, PairSeries
 
 
 def pair_strip(series: PairSeries, width: int, glyphs: Glyphs) -> list[Line]:
@@ -92,6 +92,24 @@ def check_lines(details: Details, width: int, glyphs: Glyphs) -> list[Line]:
     return out
 
 
+def badge_lines(details: Details, width: int) -> list[Line]:
+    """What kind of thing the candidate is, without judgement: short badges in a row, then what each of them says."""
+    labels = [finding for finding in details.findings if finding.severity == "label"]
+    if not labels:
+        return []
+    names = dict.fromkeys(f"[{_badge(finding)}]" for finding in labels)
+    out: list[Line] = [[(part, "accent")] for part in wrap(" ".join(names), width)]
+    for finding in labels:
+        out.extend([(part, "muted")] for part in wrap(f"  {_badge(finding)}: {finding.text}", width))
+    return out
+
+
+def _badge(finding: Finding) -> str:
+    """Advice is of many kinds under one code: its kind is the badge."""
+    kind = finding.evidence.get("kind")
+    return str(kind) if finding.code == "advice" and kind else finding.code
+
+
 def point_lines(details: Details, task: TaskCard | None, width: int) -> list[Line]:
     """The design point by group: `loops  tile 64  unroll 4`."""
     if not details.point:
@@ -145,14 +163,17 @@ def detail_lines(desk: Desk, c: Candidate, details: Details, width: int, full: b
         out.extend([(part, "")] for part in wrap(c.reason, width))
     out += check_lines(details, width, glyphs)
     for finding in details.findings:
+        if finding.severity == "label":
+            continue
         style = {"cheat": "cheating", "warning": "slower"}.get(finding.severity, "muted")
         sign = glyphs.marks["cheat" if finding.severity == "cheat" else "warning"]
         out.extend([(part, style)] for part in wrap(f"{sign} {finding.code}: {finding.text}", width))
         if finding.evidence:
             said = "  ".join(f"{name} {value}" for name, value in finding.evidence.items())
             out.extend([(part, "muted")] for part in wrap(f"  {said}", width))
-    if c.verdict is not None and not details.findings:
+    if c.verdict is not None and all(finding.severity == "label" for finding in details.findings):
         out.append([("findings: none", "muted")])
+    out += badge_lines(details, width)
     series = desk.series(c)
     if series is not None:
         out.append([])

@@ -73,6 +73,23 @@ def floor(delta: float | None) -> str:
     return "n/a" if delta is None else f"±{(math.exp(delta) - 1) * 100:.1f} %"
 
 
+def count(value: int | None) -> str:
+    """A number of tokens or characters: `980`, `151k`, `2.00M`."""
+    if value is None:
+        return NOTHING
+    for unit, scale in (("M", 1e6), ("k", 1e3)):
+        if abs(value) >= scale * 0.9995:
+            return f"{significant(value / scale)}{unit}"
+    return str(value)
+
+
+def money(value: float | None) -> str:
+    """An amount in the currency of the price table, which names none: `0.0142`, `3.20`."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if value >= 1 or value == 0 else significant(value, 3 if value >= 1e-3 else 2)
+
+
 def hertz(value: float | None) -> str:
     if value is None:
         return "n/a"

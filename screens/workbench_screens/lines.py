@@ -13,6 +13,14 @@ Span = tuple[str, str]
 Line = list[Span]
 
 
+_UNSAFE = {code: "�" for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def safe(text: str) -> str:
+    """The text without control characters and without marks that turn the direction of writing. One line's."""
+    return text if text.isascii() and text.isprintable() else text.translate(_UNSAFE)
+
+
 def plain(line: Line) -> str:
     """The text alone."""
     return "".join(text for text, _ in line)

@@ -85,6 +85,14 @@ class MovingApp(DecidingApp):
             self.desk.pair = None
             await self.run_action("app.show('diff')")
 
+    async def action_transcript(self) -> None:
+        """The prompt and the answer that the shown candidate came of."""
+        shown = self.desk.shown()
+        if not self.refused("transcript") and shown is not None:
+            self.desk.open_prompt(shown.origin.prompt, shown.origin.answer or 0)
+            self.desk.reading = True
+            await self.run_action("app.show('transcript')")
+
     def action_goto(self) -> None:
         def answered(text: str | None) -> None:
             if not text:

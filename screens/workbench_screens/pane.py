@@ -8,13 +8,14 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench_screens.desk import Desk
-from workbench_screens.lines import Line, fit_line
+from workbench_screens.lines import Line, fit_line, safe
 
 
 def paint(line: Line, width: int, desk: Desk, base: str = "") -> Strip:
     """A line as terminal cells, exactly `width` wide. `base` is mixed under every span (a cursor row)."""
     style = desk.theming.style
-    spans = fit_line(line, width)
+    # A terminal obeys control characters: what models, compilers and candidates say must not reach it as they are.
+    spans = fit_line([(safe(text), word) for text, word in line], width)
     return Strip([Segment(text, style(f"{word} {base}" if base else word)) for text, word in spans], width)
 
 

@@ -1,4 +1,4 @@
-"""The filter language of the population: `verdict:faster island:2 speedup>1.5 -origin:random online`.
+"""The filter language of the lists: `verdict:faster island:2 speedup>1.5 -origin:random online`.
 
 Terms are joined by "and". `key:a,b` takes any of the values, `key>number` compares, a bare word is looked for in id,
 origin, parents and reason, and a leading `-` turns a term around. Quotes keep spaces. Upper and lower case are equal.
@@ -7,14 +7,15 @@ origin, parents and reason, and a leading `-` turns a term around. Quotes keep s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from workbench_screens import words
 from workbench_sessions.projection import Candidate
 
-Predicate = Callable[[Candidate], bool]
+Predicate = Callable[[Any], bool]
 _TERM = re.compile(r"^([a-z_]+)(:|>=|<=|>|<|=)(.*)$", re.IGNORECASE | re.DOTALL)
 
 
@@ -28,8 +29,20 @@ class Query(Struct, frozen=True):
     text: str
     terms: tuple[Predicate, ...] = ()
 
-    def matches(self, candidate: Candidate) -> bool:
-        return all(term(candidate) for term in self.terms)
+    def matches(self, row: Any) -> bool:
+        return all(term(row) for term in self.terms)
+
+
+class Vocabulary(Struct, frozen=True):
+    """What can be asked of one kind of row. `whole`: keys whose values must begin with what was typed; the others
+    contain it. `anywhere` makes the predicate of a bare word (lower case).
+    """
+
+    texts: Mapping[str, Callable[[Any], list[str]]]
+    numbers: Mapping[str, Callable[[Any], float | None]]
+    states: Mapping[str, Predicate]
+    whole: tuple[str, ...]
+    anywhere: Callable[[str], Predicate]
 
 
 TEXTS: dict[str, Callable[[Candidate], list[str]]] = {
@@ -66,7 +79,6 @@ STATES: dict[str, Predicate] = {
     "cheating": lambda c: c.verdict == "CHEATING",
 }
 WHOLE = ("verdict", "stage", "decision", "kind", "device")
-"""Keys whose values must begin with what was typed; the others contain it."""
 
 
 def split_terms(text: str) -> list[str]:
@@ -87,57 +99,67 @@ def split_terms(text: str) -> list[str]:
     return [term for term in terms if term]
 
 
-def parse(text: str) -> Query:
+def _anywhere(wanted: str) -> Predicate:
+    def test(c: Candidate) -> bool:
+        if wanted in c.id.lower() or wanted in c.origin.policy.lower() or wanted in c.reason.lower():
+            return True
+        return wanted in (c.origin.person or "").lower() or any(wanted in parent.lower() for parent in c.parents)
+
+    return test
+
+
+CANDIDATES = Vocabulary(texts=TEXTS, numbers=NUMBERS, states=STATES, whole=WHOLE, anywhere=_anywhere)
+
+
+def parse(text: str, vocabulary: Vocabulary = CANDIDATES) -> Query:
     """Raises `QueryError` naming the term."""
-    return Query(text=text.strip(), terms=tuple(_term(term) for term in split_terms(text)))
+    return Query(text=text.strip(), terms=tuple(_term(term, vocabulary) for term in split_terms(text)))
 
 
-def _term(term: str) -> Predicate:
+def _term(term: str, vocabulary: Vocabulary) -> Predicate:
     if term.startswith("-") and len(term) > 1:
-        inner = _term(term[1:])
-        return lambda c: not inner(c)
+        inner = _term(term[1:], vocabulary)
+        return lambda row: not inner(row)
     found = _TERM.match(term)
     if found is None:
-        return _anywhere(term.lower())
+        return vocabulary.anywhere(term.lower())
     key, operator, value = found[1].lower(), found[2], found[3].strip().lower()
     if not value:
         raise QueryError(f"{term}: a value is missing after {operator}")
     if key == "is":
-        return _state(term, value)
-    if key in NUMBERS:
-        return _number(term, key, operator, value)
-    if key in TEXTS and operator in (":", "="):
-        return _text(key, value.split(","))
-    if key in TEXTS:
+        return _state(term, value, vocabulary)
+    if key in vocabulary.numbers:
+        return _number(term, vocabulary.numbers[key], operator, value)
+    if key in vocabulary.texts and operator in (":", "="):
+        return _text(vocabulary.texts[key], value.split(","), key in vocabulary.whole)
+    if key in vocabulary.texts:
         raise QueryError(f"{term}: {key} is a word; write {key}:{value}")
-    known = ", ".join(["is", *TEXTS, *NUMBERS])
+    known = ", ".join(["is", *vocabulary.texts, *vocabulary.numbers])
     raise QueryError(f"{term}: no key {key!r}; there are {known}")
 
 
-def _state(term: str, value: str) -> Predicate:
-    if value not in STATES:
-        raise QueryError(f"{term}: is: takes {', '.join(STATES)}")
-    return STATES[value]
+def _state(term: str, value: str, vocabulary: Vocabulary) -> Predicate:
+    if value not in vocabulary.states:
+        raise QueryError(f"{term}: is: takes {', '.join(vocabulary.states)}")
+    return vocabulary.states[value]
 
 
-def _text(key: str, wanted: list[str]) -> Predicate:
-    get = TEXTS[key]
+def _text(get: Callable[[Any], list[str]], wanted: list[str], whole: bool) -> Predicate:
     wanted = [one for one in wanted if one]
-    if key in WHOLE:
-        return lambda c: any(text.lower().startswith(one) for text in get(c) for one in wanted)
-    return lambda c: any(one in text.lower() for text in get(c) for one in wanted)
+    if whole:
+        return lambda row: any(text.lower().startswith(one) for text in get(row) for one in wanted)
+    return lambda row: any(one in text.lower() for text in get(row) for one in wanted)
 
 
-def _number(term: str, key: str, operator: str, value: str) -> Predicate:
-    get = NUMBERS[key]
+def _number(term: str, get: Callable[[Any], float | None], operator: str, value: str) -> Predicate:
     try:
         numbers = [float(part.rstrip("x×")) for part in value.split(",")]
     except ValueError:
         raise QueryError(f"{term}: {value!r} is no number") from None
     first = numbers[0]
 
-    def test(candidate: Candidate) -> bool:
-        have = get(candidate)
+    def test(row: Any) -> bool:
+        have = get(row)
         if have is None:
             return False
         if operator == ">":
@@ -149,14 +171,5 @@ def _number(term: str, key: str, operator: str, value: str) -> Predicate:
         if operator == "<=":
             return have <= first
         return have in numbers
-
-    return test
-
-
-def _anywhere(wanted: str) -> Predicate:
-    def test(c: Candidate) -> bool:
-        if wanted in c.id.lower() or wanted in c.origin.policy.lower() or wanted in c.reason.lower():
-            return True
-        return wanted in (c.origin.person or "").lower() or any(wanted in parent.lower() for parent in c.parents)
 
     return test

@@ -228,6 +228,29 @@ class ResponseReceived(Event, frozen=True):
     wasted_tokens: int = 0
     wasted_cost: float = 0.0
     """Of tries that failed before this answer came (or none did)."""
+    tokens_sha256: str = ""
+    """Names the stored `{"ids": [...], "logprobs": [...]}` of the sampled tokens, where the server told them."""
+
+
+class ExchangeRecorded(Event, frozen=True):
+    """One request to a model and its whole answer, so that the run can be done again without the model.
+
+    `request` is the sha256 of the request's content, `n` the answers asked for; the answer is stored by its hash.
+    """
+
+    request: str
+    exchange_sha256: str
+    n: int = 1
+    seed: int | None = None
+
+
+class ServerReported(Event, frozen=True):
+    """What a model server of this run is at: `state` is "starting", "ready", "ended" or "failed"."""
+
+    server: str
+    state: str
+    text: str
+    seconds: float = 0.0
 
 
 class StageStarted(Event, frozen=True):

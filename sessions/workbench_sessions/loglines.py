@@ -64,6 +64,11 @@ def _response(e: ev.ResponseReceived) -> Said:
     return ("info", f"{e.prompt}: no candidate: {e.problem}") if e.problem else None
 
 
+def _server(e: ev.ServerReported) -> Said:
+    level = "warning" if e.state == "failed" else "info"
+    return level, f"{e.server} {e.state}{f' ({e.seconds:.0f} s)' if e.seconds >= 1.0 else ''}: {e.text}"
+
+
 def _unknown(e: ev.UnknownEvent) -> Said:
     if e.kind in ev.KINDS:
         return "warning", f"unreadable event {e.kind}: {e.body[:200]}"
@@ -78,6 +83,7 @@ _SAY: dict[type[Event], Callable[[Any], Said]] = {
     ev.FindingRaised: _finding,
     ev.VerdictReached: _verdict,
     ev.ResponseReceived: _response,
+    ev.ServerReported: _server,
     ev.HumanAccepted: lambda e: ("person", f"{e.candidate} accepted{_by(e.person)}{_because(e.reason)}"),
     ev.HumanRejected: lambda e: ("person", f"{e.candidate} rejected{_by(e.person)}{_because(e.reason)}"),
     ev.DecisionUndone: lambda e: ("person", f"{e.candidate}: decision undone{_by(e.person)}"),

@@ -66,6 +66,14 @@ class SessionReader:
         with translated(self.path):
             return stamped_rows(self._connection, after, limit)
 
+    def of_kind(self, kind: str) -> list[Stamped]:
+        """All events of one kind, in order."""
+        with translated(self.path):
+            rows = self._connection.execute(
+                "SELECT seq, at, mono, kind, body FROM events WHERE kind = ? ORDER BY seq", (kind,)
+            ).fetchall()
+        return [Stamped(seq, at, mono, decode(kind, body)) for seq, at, mono, kind, body in rows]
+
     def source(self, sha: str) -> str:
         """A stored text. Raises `SourceMissing`."""
         with translated(self.path):

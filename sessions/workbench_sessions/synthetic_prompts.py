@@ -67,6 +67,7 @@ class _Conversation:
             self.out.append(Beat(at_s=self.begun_s + after_s, event=event))
         # Sorting keeps the order of what happens at one time.
         self.out.sort(key=lambda beat: beat.at_s)
+        self._number()
         self.spent.sort()
         last_s = self.beats[-1].at_s
         tokens, money, at = 0, 0.0, 0
@@ -79,6 +80,20 @@ class _Conversation:
                 told = replace(beat.event, tokens=tokens, money=round(money, 9))
                 beat = Beat(at_s=beat.at_s, event=told)
             yield beat
+
+    def _number(self) -> None:
+        """Names the prompts in the order they were sent."""
+        sent = [b.event.prompt for b in self.out if isinstance(b.event, ev.PromptSent)]
+        name = {old: f"p{i:05d}" for i, old in enumerate(sent, start=1)}
+        for i, beat in enumerate(self.out):
+            event = beat.event
+            if isinstance(event, ev.PromptSent):
+                event = replace(event, prompt=name[event.prompt], repairs=name.get(event.repairs, ""))
+            elif isinstance(event, (ev.ResponseStreamed, ev.ResponseReceived)):
+                event = replace(event, prompt=name[event.prompt])
+            elif isinstance(event, ev.CandidateProposed) and event.origin.prompt:
+                event = replace(event, origin=replace(event.origin, prompt=name[event.origin.prompt]))
+            self.out[i] = Beat(at_s=beat.at_s, event=event, sources=beat.sources)
 
     def _take(self, beat: Beat) -> None:
         event = beat.event

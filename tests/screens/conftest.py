@@ -12,21 +12,23 @@ from textual.widgets import Input
 
 from workbench_screens.app import WorkbenchApp, make_app
 from workbench_sessions.commands import Command
-from workbench_sessions.events import Stamped
+from workbench_sessions.events import ResponseReceived, ResponseStreamed, Stamped
 from workbench_sessions.fold import fold
 from workbench_sessions.projection import Details, Mark, PairSeries, Projection
-from workbench_sessions.synthetic import timeline
+from workbench_sessions.synthetic import Beat, timeline
 
 
 class MemoryFeed:
     """The `Feed` protocol over a list; the head is where `arrive` has got to."""
 
-    def __init__(self, candidates: int = 40, head: int | None = None, live: bool = True) -> None:
+    def __init__(
+        self, candidates: int = 40, head: int | None = None, live: bool = True, beats: list[Beat] | None = None
+    ) -> None:
         self.sources: dict[str, str] = {}
         self.all: list[Stamped] = []
         from workbench_sessions.synthetic import sha256
 
-        for seq, beat in enumerate(timeline(candidates), start=1):
+        for seq, beat in enumerate(beats or timeline(candidates), start=1):
             self.all.append(Stamped(seq=seq, at_s=beat.at_s, mono_s=beat.at_s, event=beat.event))
             for text in beat.sources:
                 self.sources[sha256(text)] = text
@@ -129,6 +131,17 @@ class MemoryFeed:
 
     def details(self, candidate: str) -> Details:
         return self.projection.details[candidate]
+
+    def streamed(self, prompt: str, after: int = 0) -> list[ResponseStreamed]:
+        ahead = self.all[after : self.position_seq]
+        return [s.event for s in ahead if isinstance(s.event, ResponseStreamed) and s.event.prompt == prompt]
+
+    def answers(self, prompt: str) -> list[ResponseReceived]:
+        past = self.all[: self.position_seq]
+        return [s.event for s in past if isinstance(s.event, ResponseReceived) and s.event.prompt == prompt]
+
+    def holding(self, word: str) -> set[str]:
+        return {sha for sha, text in self.sources.items() if word.lower() in text.lower()}
 
     def close(self) -> None:
         self.closed = True

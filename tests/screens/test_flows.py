@@ -273,8 +273,8 @@ async def test_every_screen_opens_at_both_sizes(desktop: Make) -> None:
     for size in (NARROW, WIDE):
         d = desktop()
         async with d.app.run_test(size=size) as pilot:
-            screens = ("population", "rewards", "devices", "diff", "lineage", "sessions", "help")
-            for key, name in zip("1234567", screens, strict=True):
+            screens = ("population", "rewards", "devices", "diff", "lineage", "sessions", "help", "transcript")
+            for key, name in zip("12345678", screens, strict=True):
                 await pilot.press(key)
                 await d.app.workers.wait_for_complete()
                 d.app.tick()
@@ -287,7 +287,7 @@ async def test_every_screen_opens_at_both_sizes(desktop: Make) -> None:
 async def test_an_empty_session_shows_every_screen(desktop: Make, memory_feed: Any) -> None:
     d = desktop(memory_feed(candidates=0, head=1))
     async with d.app.run_test(size=WIDE) as pilot:
-        for key in "1234567adepo":
+        for key in "12345678adepot":
             await pilot.press(key)
             await pilot.pause()
         assert d.app.is_running
