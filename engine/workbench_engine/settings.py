@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench_engine.llm.settings import Contrast, LlmSettings
+from workbench_engine.llm.vllm_settings import VllmSettings
 from workbench_sessions.events import Budget, Mode, Value
 
 
@@ -28,7 +29,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     policy is paid: ln speedup of the verdict, or CUDA-L1's score of the pairs. `staleness` is how many groups may
     be unlearned when another is proposed: 0 learns from each group before the next, None lets no slow candidate
     hold up the search. `exemplars` and `contrast` say which judged candidates a proposal is conditioned on
-    (`rl.contrastive`). `llm` is for policies that ask a model.
+    (`rl.contrastive`). `llm` is for policies that ask a model, `vllm` for the one that serves it too.
     """
 
     task: str
@@ -64,6 +65,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     exemplars: int = 2
     contrast: Contrast = "bucket"
     llm: LlmSettings = LlmSettings()
+    vllm: VllmSettings = VllmSettings()
 
     def __post_init__(self) -> None:
         for name in (

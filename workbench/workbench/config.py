@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from workbench.errors import UsageProblem, nearest
 from workbench_engine.llm.settings import LlmSettings
+from workbench_engine.llm.vllm_settings import VllmSettings
 from workbench_sessions.events import Mode
 
 LOCAL_FILE = "workbench.toml"
@@ -56,6 +57,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     run: RunConfig = RunConfig()
     llm: LlmSettings = LlmSettings()
     """`[llm]`: which models are asked, and how."""
+    vllm: VllmSettings = VllmSettings()
+    """`[vllm]`: the model server that a run starts and ends."""
     ui: UiConfig = UiConfig()
     keys: dict[str, str] = {}
     """`[keys]`: action id to key, as the help screen names them."""
@@ -147,7 +150,7 @@ def resolve(layers: list[Layer]) -> Resolved:
             elif key not in known:
                 raise UsageProblem(f"{layer.origin}: unknown key {key!r}; {nearest(key, known)}")
     origins = []
-    sections: dict[str, dict[str, Any]] = {"run": {}, "llm": {}, "ui": {}, "keys": {}}
+    sections: dict[str, dict[str, Any]] = {"run": {}, "llm": {}, "vllm": {}, "ui": {}, "keys": {}}
     for key, (kind, default) in known.items():
         value, origin = default, "default"
         for layer in layers:

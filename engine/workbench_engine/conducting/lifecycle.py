@@ -180,6 +180,7 @@ class Engine:
             prompts=p.prompts,
             spent_tokens=p.spent_tokens,
             spent_money=p.spent_money,
+            vllm=settings.vllm,
         )
         try:
             await policy.brief(brief)

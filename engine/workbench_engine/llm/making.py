@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
+from workbench_engine.llm.bandit import RoutingModel
 from workbench_engine.llm.client import OpenAIModel
 from workbench_engine.llm.contract import Completion, OnChunk, Request
 from workbench_engine.llm.meter import Meter
@@ -20,10 +22,23 @@ class ClosingModel(Protocol):
     async def aclose(self) -> None: ...
 
 
+@runtime_checkable
+class Preparing(Protocol):
+    """A model that must be made ready first."""
+
+    async def prepare(self) -> None:
+        """Raises ModelUnavailable while it is not ready yet, another ModelError when it never will be."""
+        ...
+
+
 def check_endpoints(settings: LlmSettings, environment: Mapping[str, str] = os.environ) -> None:
     """Raises ValueError, in one line, when no model could be asked with these settings; asks nothing."""
     from workbench_engine.llm.errors import BadCredentials
 
+    if settings.replay:
+        if not Path(settings.replay).is_file():
+            raise ValueError(f"llm.replay: no such file: {settings.replay}; give a session or recorded answers")
+        return
     for endpoint in endpoints_of(settings):
         try:
             key_of(endpoint, environment)
@@ -31,9 +46,13 @@ def check_endpoints(settings: LlmSettings, environment: Mapping[str, str] = os.e
             raise ValueError(str(error)) from None
 
 
-def make_model(settings: LlmSettings, meter: Meter, environment: Mapping[str, str] = os.environ) -> ClosingModel:
+def make_model(
+    settings: LlmSettings, meter: Meter, environment: Mapping[str, str] = os.environ, seed: int = 0
+) -> ClosingModel:
     """One client, or several behind a choice. Raises ValueError, BadCredentials."""
     endpoints = endpoints_of(settings)
-    if len(endpoints) > 1:
-        raise ValueError("several endpoints in one run are not possible yet; name one in [llm.endpoints]")
-    return OpenAIModel(endpoints[0], meter, environment=environment)
+    labels = [e.label for e in endpoints]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"llm.endpoints: two have the same name; {', '.join(labels)}")
+    clients = {e.label: OpenAIModel(e, meter, environment=environment) for e in endpoints}
+    return RoutingModel(dict(clients), seed) if len(clients) > 1 else clients[labels[0]]

@@ -123,6 +123,10 @@ class LlmSettings(Struct, frozen=True, kw_only=True):
 
     `money`, `tokens`, `requests` are hard caps of the whole session (0 = none). `patience_minutes` is how long the run
     waits for an endpoint that is gone (0 = for ever). `prices` are by model.
+
+    `answers` "points" asks for a choice in the task's design space, in a form that the server enforces, instead of
+    code. `logprobs` keeps the sampled tokens and their log-probabilities. `replay` is a session or a file of recorded
+    answers that are used instead of a model, found by the request's content or by its seed alone (`replay_match`).
     """
 
     base_url: str = ""
@@ -157,6 +161,10 @@ class LlmSettings(Struct, frozen=True, kw_only=True):
     patience_minutes: float = 60.0
     prices: dict[str, Price] = {}
     endpoints: dict[str, Endpoint] = {}
+    answers: Literal["code", "points"] = "code"
+    logprobs: bool = False
+    replay: str = ""
+    replay_match: Literal["content", "seed"] = "content"
 
     def __post_init__(self) -> None:
         if not 1 <= self.exemplars <= 4:

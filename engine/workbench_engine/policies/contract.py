@@ -13,6 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 from msgspec import Struct
 
 from workbench_engine.llm.settings import LlmSettings
+from workbench_engine.llm.vllm_settings import VllmSettings
 from workbench_engine.tasks.contract import Task
 from workbench_engine.tasks.design import DesignPoint, DesignSpace
 from workbench_sessions.events import Budget, Event, HostCard, Origin
@@ -175,6 +176,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     prompts: int = 0
     spent_tokens: int = 0
     spent_money: float = 0.0
+    vllm: VllmSettings = VllmSettings()
 
 
 @runtime_checkable

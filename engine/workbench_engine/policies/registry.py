@@ -10,8 +10,8 @@ from workbench_engine.tasks.design import DesignSpace
 POLICY_NAMES: tuple[str, ...] = ("design-space", "best-of-n", "random")
 """Those that sample a design space: they need nothing from outside."""
 
-MODEL_POLICIES: tuple[str, ...] = ("llm", "manual")
-"""Those that write code: a language model, or a person who answers its prompts."""
+MODEL_POLICIES: tuple[str, ...] = ("llm", "vllm", "llm-points", "manual")
+"""Those that ask: a language model, one that we serve too, one that chooses design points, or a person."""
 
 
 def make_policy(name: str, space: DesignSpace | None, seed: int) -> Policy:
@@ -22,13 +22,19 @@ def make_policy(name: str, space: DesignSpace | None, seed: int) -> Policy:
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
         raise ValueError(f"policy {name!r} is unknown; {hint}")
     if name in MODEL_POLICIES:
-        from workbench_engine.policies.llm.policy import LlmPolicy
-
         if name == "manual":
             from workbench_engine.policies.llm.manual import manual_policy
 
             return manual_policy()
-        return LlmPolicy()
+        from workbench_engine.policies.answering import AnsweringPolicy, served
+        from workbench_engine.policies.llm.policy import configured
+
+        if name == "llm-points" and space is not None:
+            from workbench_engine.policies.llm_points import PointsPolicy
+
+            return PointsPolicy(space)
+        if name != "llm-points":
+            return AnsweringPolicy(name, space, served if name == "vllm" else configured)
     if space is None:
         raise ValueError(
             f"policy {name!r} samples a design space and this task has none; choose a bundled task that has one"

@@ -36,7 +36,7 @@ from workbench_sessions.store import bundled_sessions
 DEMO_TASK = "softmax_rows"
 DEMO_MINUTES = 3.0
 
-Policy = Annotated[str | None, typer.Option(help="Who proposes: design-space, best-of-n, random, llm or manual.")]
+Policy = Annotated[str | None, typer.Option(help="Who proposes: design-space, best-of-n, random, llm, vllm, manual.")]
 Minutes = Annotated[float | None, typer.Option(min=0, help="Budget in minutes; 0 = no limit.")]
 Evaluations = Annotated[int | None, typer.Option(min=0, help="Budget in evaluations; 0 = no limit.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of policy and search.")]
@@ -55,11 +55,17 @@ def run(
     reward: Annotated[str | None, typer.Option(help="What a policy is paid: workbench or cuda-l1.")] = None,
     islands: Annotated[int | None, typer.Option(min=1, help="Populations that evolve apart.")] = None,
     output_dir: Annotated[str | None, typer.Option("--output-dir", help="Where accepted candidates go.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model that `--policy llm` asks.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model: a name, with vllm also a folder.")] = None,
     base_url: Annotated[
         str | None, typer.Option("--base-url", help="Its server, e.g. http://localhost:8000/v1.")
     ] = None,
     key_env: Annotated[str | None, typer.Option("--key-env", help="The variable that holds its key.")] = None,
+    answers: Annotated[
+        str | None, typer.Option(help="What a model gives: code, or points (of the design space).")
+    ] = None,
+    recorded: Annotated[
+        str | None, typer.Option("--recorded", help="Answer from this session or file instead of a model.")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(min=0, help="Budget in tokens; 0 = no limit.")] = None,
     money: Annotated[float | None, typer.Option(min=0, help="Budget in money, by llm.prices; 0 = no limit.")] = None,
     trust: Trust = None,
@@ -85,6 +91,8 @@ def run(
         "llm.model": model,
         "llm.base_url": base_url,
         "llm.key_env": key_env,
+        "llm.answers": answers,
+        "llm.replay": recorded,
         "llm.tokens": tokens,
         "llm.money": money,
     }
@@ -163,7 +171,7 @@ def recorded_session() -> Path:
 
 def new_session(task: str, name: str, config: Config, where: Places) -> Path:
     """Creates the session of a new run. Raises UsageProblem, SessionError."""
-    settings = with_model(settings_of(task, name, config.run, where), config.llm)
+    settings = with_model(settings_of(task, name, config.run, where), config.llm, config.vllm)
     path = session_path(private_folder(where.sessions), task, name, time.time())
     create_session(path, settings)
     return path

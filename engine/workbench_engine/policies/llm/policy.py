@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from workbench_engine.llm.bandit import RoutingModel
 from workbench_engine.llm.contract import Choice, Completion, Message, Request
 from workbench_engine.llm.errors import (
     CapReached,
@@ -25,8 +27,9 @@ from workbench_engine.llm.errors import (
     ModelUnavailable,
     NoAnswer,
 )
-from workbench_engine.llm.making import ClosingModel, make_model
+from workbench_engine.llm.making import ClosingModel, Preparing, make_model
 from workbench_engine.llm.meter import Caps, Meter, Spent
+from workbench_engine.llm.recording import RECORDED, RecordingModel, keep_with, replay_of
 from workbench_engine.llm.settings import LlmSettings, endpoints_of
 from workbench_engine.policies.contract import (
     Brief,
@@ -45,7 +48,7 @@ from workbench_engine.policies.llm.hardware import hardware_facts, read_caches
 from workbench_engine.policies.llm.planning import Plan, plan
 from workbench_engine.policies.llm.prompting import Prompts, TemplateProblem
 from workbench_engine.policies.llm.scribe import Hearing, Scribe
-from workbench_sessions.events import Budget, Origin
+from workbench_sessions.events import Budget, Origin, WarningRaised
 
 REPAIRS_KEPT = 16
 """So many broken candidates wait to be mended at most; the oldest are given up first."""
@@ -56,16 +59,23 @@ ModelMaker = Callable[[Brief, Meter], ClosingModel]
 """Makes the model of a run. Raises ValueError or ModelError, in one line, when it cannot."""
 
 
-def _configured(brief: Brief, meter: Meter) -> ClosingModel:
-    return make_model(brief.llm, meter)
+def configured(brief: Brief, meter: Meter) -> ClosingModel:
+    """The endpoints of the section `[llm]`."""
+    return make_model(brief.llm, meter, seed=brief.seed)
 
 
 class _Sample(Struct, frozen=True):
-    """A proposal until its group is learned from. `repaired`: it was mended already and gets no second turn."""
+    """A proposal until its group is learned from. `repaired`: it was mended already and gets no second turn.
+
+    `endpoint` wrote it for `cost`; `base` is the ln speedup it had to surpass: its parent's, or the reference's 0.
+    """
 
     text: str
     parents: tuple[str, ...]
     repaired: bool
+    endpoint: str = ""
+    cost: float | None = None
+    base: float = 0.0
 
 
 class _Repair(Struct, frozen=True):
@@ -82,9 +92,10 @@ class _State(Struct, frozen=True, tag="llm/1"):
     pending: dict[int, _Sample]
     repairs: list[_Repair]
     seen_broken: list[str] = []
+    router: bytes = b""
 
 
-class _Run(Struct, frozen=True):
+class Run(Struct, frozen=True):
     """What `brief` made."""
 
     brief: Brief
@@ -94,18 +105,20 @@ class _Run(Struct, frozen=True):
     model: ClosingModel
     label: str
     model_name: str
+    router: RoutingModel | None = None
+    preparing: Preparing | None = None
 
 
 class LlmPolicy:
     """See the module. Used from one event loop; `propose` may be called again before it has returned."""
 
-    def __init__(self, name: str = "llm", make: ModelMaker = _configured, in_flight: int | None = None) -> None:
+    def __init__(self, name: str = "llm", make: ModelMaker = configured, in_flight: int | None = None) -> None:
         """`in_flight` None leaves it to the settings."""
         self.name = name
         self.in_flight = in_flight or 1
         self._fixed_in_flight = in_flight
         self._make = make
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self._samples = 0
         self._pending: dict[int, _Sample] = {}
         self._repairs: list[_Repair] = []
@@ -120,12 +133,28 @@ class LlmPolicy:
         facts = hardware_facts(brief.host, cpuinfo, read_caches())
         prompts = Prompts(brief.task, brief.case, settings.kind, facts, settings.templates)
         try:
-            model = self._make(brief, meter)
+            inner = (
+                replay_of(Path(settings.replay), settings.replay_match) if settings.replay else self._make(brief, meter)
+            )
         except ModelError as error:
             raise ValueError(str(error)) from None
         self.in_flight = self._fixed_in_flight or settings.concurrency
         label, model_name = self._names(settings)
-        self._run = _Run(brief, prompts, Scribe(brief.say, brief.prompts), meter, model, label, model_name)
+        if settings.replay:
+            label = RECORDED
+            brief.say(WarningRaised(text=f"answers come from {Path(settings.replay).name}: no model is asked"), {})
+        self._run = Run(
+            brief,
+            prompts,
+            Scribe(brief.say, brief.prompts),
+            meter,
+            # A recording of a recording would look like a run of its own.
+            inner if settings.replay else RecordingModel(inner, keep_with(brief.say)),
+            label,
+            model_name,
+            inner if isinstance(inner, RoutingModel) else None,
+            inner if isinstance(inner, Preparing) else None,
+        )
 
     async def propose(self, context: Context, n: int) -> list[Proposal]:
         """Candidates of one prompt: at most `llm.n`, fewer when answers cannot be used."""
@@ -133,7 +162,8 @@ class LlmPolicy:
         settings = run.brief.llm
         if n < 1:
             return []
-        run.meter.caps = _caps(settings, context.budget)
+        self._caps(run, context)
+        await self._prepared(run)
         if self._repairs:
             return await self._mend(run, context, self._repairs.pop(0))
         rng = random.Random(f"{run.brief.seed}:{context.group}:plan")
@@ -145,6 +175,8 @@ class LlmPolicy:
         """Nothing is learned; what did not build is queued for its one repair."""
         for outcome in outcomes:
             sample = self._pending.pop(outcome.sample, None) if outcome.sample is not None else None
+            if sample is not None:
+                self._credit(sample, outcome)
             if sample is None or sample.repaired or outcome.failed != "build" or not outcome.feedback:
                 continue
             if outcome.candidate in self._seen_broken:
@@ -159,7 +191,10 @@ class LlmPolicy:
         return None
 
     def state(self) -> bytes:
-        return msgspec.msgpack.encode(_State(self._samples, self._pending, self._repairs, list(self._seen_broken)))
+        router = self._run.router.state() if self._run is not None and self._run.router is not None else b""
+        return msgspec.msgpack.encode(
+            _State(self._samples, self._pending, self._repairs, list(self._seen_broken), router)
+        )
 
     def restore(self, state: bytes) -> None:
         try:
@@ -168,12 +203,14 @@ class LlmPolicy:
             raise ValueError(f"state is not of policy {self.name!r}: {error}") from None
         self._samples, self._pending, self._repairs = saved.samples, dict(saved.pending), list(saved.repairs)
         self._seen_broken = dict.fromkeys(saved.seen_broken)
+        if saved.router and self._run is not None and self._run.router is not None:
+            self._run.router.restore(saved.router)
 
     async def aclose(self) -> None:
         if self._run is not None:
             await self._run.model.aclose()
 
-    async def _mend(self, run: _Run, context: Context, repair: _Repair) -> list[Proposal]:
+    async def _mend(self, run: Run, context: Context, repair: _Repair) -> list[Proposal]:
         base = Scored(
             candidate=repair.candidate,
             text=repair.sample.text,
@@ -194,13 +231,12 @@ class LlmPolicy:
             raise
 
     async def _ask(
-        self, run: _Run, context: Context, planned: Plan, messages: tuple[Message, ...], n: int
+        self, run: Run, context: Context, planned: Plan, messages: tuple[Message, ...], n: int
     ) -> list[Proposal]:
-        parent = planned.base.text if planned.base is not None else ""
-        request = Request(messages, n=n, seed=_seed(run.brief.seed, context.group, 0))
+        request = self._request(run, messages, n, _seed(run.brief.seed, context.group, 0))
         repairs = planned.base.candidate if planned.patch == "repair" and planned.base is not None else ""
         hearing, done = await self._complete(run, request, planned, context.group, repairs)
-        answers = [read_answer(c, planned.patch, run.brief.llm.kind, parent) for c in done.choices]
+        answers = [self._answer(run, planned, c) for c in done.choices]
         hearing.answered(done, answers)
         proposals = []
         for i, (choice, answer) in enumerate(zip(done.choices, answers, strict=True)):
@@ -210,14 +246,14 @@ class LlmPolicy:
                     run, context, planned, request, choice, answer, hearing.name
                 )
             if answer.code:
-                proposals.append(self._proposal(planned, answer, done.model, name, number))
+                proposals.append(self._proposal(planned, answer, done, name, number))
         if not proposals:
             raise NothingUsable(answers[0].problem if answers else "no answer came")
         return proposals
 
     async def _once_more(
         self,
-        run: _Run,
+        run: Run,
         context: Context,
         planned: Plan,
         request: Request,
@@ -229,10 +265,9 @@ class LlmPolicy:
         messages = self._rendered(
             lambda: run.prompts.unreadable(request.messages, choice.text, answer.problem, planned.patch)
         )
-        again = Request(messages, seed=_seed(run.brief.seed, context.group, 1))
+        again = self._request(run, messages, 1, _seed(run.brief.seed, context.group, 1))
         hearing, done = await self._complete(run, again, planned, context.group, asked_in)
-        parent = planned.base.text if planned.base is not None else ""
-        answers = [read_answer(c, planned.patch, run.brief.llm.kind, parent) for c in done.choices]
+        answers = [self._answer(run, planned, c) for c in done.choices]
         hearing.answered(done, answers)
         mended = answers[0] if answers else answer
         if not mended.sections.design:
@@ -240,7 +275,7 @@ class LlmPolicy:
         return hearing.name, 0, mended
 
     async def _complete(
-        self, run: _Run, request: Request, planned: Plan, group: int, repairs: str
+        self, run: Run, request: Request, planned: Plan, group: int, repairs: str
     ) -> tuple[Hearing, Completion]:
         """Asks, and turns what a model can raise into what a policy may."""
         hearing = run.scribe.sent(
@@ -261,11 +296,44 @@ class LlmPolicy:
             hearing.given_up()
             raise
 
-    def _proposal(self, planned: Plan, answer: Answer, model: str, prompt: str, number: int) -> Proposal:
+    def _request(self, run: Run, messages: tuple[Message, ...], n: int, seed: int) -> Request:
+        return Request(messages, n=n, seed=seed, logprobs=run.brief.llm.logprobs)
+
+    def _answer(self, run: Run, planned: Plan, choice: Choice) -> Answer:
+        """What is made of one answer."""
+        parent = planned.base.text if planned.base is not None else ""
+        return read_answer(choice, planned.patch, run.brief.llm.kind, parent)
+
+    def _caps(self, run: Run, context: Context) -> None:
+        """A person may have changed the budget."""
+        run.meter.caps = _caps(run.brief.llm, context.budget)
+
+    async def _prepared(self, run: Run) -> None:
+        """Raises PolicyUnavailable while a server of ours starts: that time is not the search's."""
+        if run.preparing is not None:
+            try:
+                await run.preparing.prepare()
+            except ModelError as error:
+                raise _translated(error, Plan("full")) from error
+
+    def _credit(self, sample: _Sample, outcome: Outcome) -> None:
+        """Tells the choice among endpoints what became of a candidate."""
+        if self._run is None or self._run.router is None or not sample.endpoint:
+            return
+        won = outcome.correct and outcome.speedup is not None and outcome.speedup > 0.0
+        gain = math.log(outcome.speedup or 1.0) - sample.base if won else 0.0
+        self._run.router.credit(sample.endpoint, gain, sample.cost)
+
+    def _proposal(self, planned: Plan, answer: Answer, done: Completion, prompt: str, number: int) -> Proposal:
         run = self._briefed()
+        model = done.model
         self._samples += 1
         sample = self._samples
-        self._pending[sample] = _Sample(answer.code, planned.parents, planned.patch == "repair")
+        before = [math.log(s.speedup) for s in planned.shown if s.candidate in planned.parents and s.speedup]
+        cost = done.cost / len(done.choices) if done.cost is not None else None
+        self._pending[sample] = _Sample(
+            answer.code, planned.parents, planned.patch == "repair", done.endpoint, cost, max(0.0, *before, 0.0)
+        )
         while len(self._pending) > PENDING_KEPT:
             del self._pending[next(iter(self._pending))]
         origin = Origin(policy=self.name, model=model, patch=planned.patch, prompt=prompt, answer=number)
@@ -279,7 +347,7 @@ class LlmPolicy:
         except TemplateProblem as error:
             raise PolicyFailed(str(error), "correct the file in llm.templates, then resume the session") from error
 
-    def _briefed(self) -> _Run:
+    def _briefed(self) -> Run:
         if self._run is None:
             raise PolicyFailed(f"policy {self.name} was not told about the run", "report this")
         return self._run

@@ -6,6 +6,8 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from workbench_engine.llm.contract import Completion, Message
 from workbench_engine.llm.errors import ModelError
 from workbench_engine.policies.contract import Say
@@ -114,6 +116,10 @@ class Hearing:
             texts = {sha256_of(text): text}
             if thought:
                 texts[sha256_of(thought)] = thought
+            tokens = ""
+            if choice.token_ids or choice.logprobs:
+                tokens = msgspec.json.encode({"ids": choice.token_ids, "logprobs": choice.logprobs}).decode()
+                texts[sha256_of(tokens)] = tokens
             event = ev.ResponseReceived(
                 prompt=self.name,
                 model=done.model or self._model,
@@ -134,6 +140,7 @@ class Hearing:
                 problem=answer.problem,
                 wasted_tokens=done.wasted_tokens if first else 0,
                 wasted_cost=done.wasted_cost if first else 0.0,
+                tokens_sha256=sha256_of(tokens) if tokens else "",
             )
             self._scribe._tell(event, texts)
 
