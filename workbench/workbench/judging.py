@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from workbench.errors import EnvironmentProblem, UsageProblem
 from workbench_engine.executor import Job
+from workbench_engine.referee.advice.advising import advise, as_findings
 from workbench_engine.referee.local import EnvironmentLacking, LocalExecutor, Station, StationDied
 from workbench_engine.referee.station import Open
 from workbench_engine.tasks.contract import Task, TaskRejected
@@ -108,8 +109,9 @@ class Judge:
     async def judge(self, text: str, kind: str, profile: str = "final") -> Judged:
         """One candidate through build, verify, time and judge."""
         self._number += 1
-        facts: list[Event] = []
-        job = Job(candidate=f"c{self._number:04d}", kind=kind, text=text, profile=profile, promising_above=0.0)
+        name = f"c{self._number:04d}"
+        facts: list[Event] = list(as_findings(name, advise(text, kind)))
+        job = Job(candidate=name, kind=kind, text=text, profile=profile, promising_above=0.0)
         await self._executor.run(job, facts.append)
         verdict = next(event for event in reversed(facts) if isinstance(event, VerdictReached))
         return Judged(verdict, facts, self._executor.delta)
@@ -127,6 +129,11 @@ def story(judged: Judged) -> list[str]:
     for event in judged.facts:
         if isinstance(event, VerifyFinished):
             said += [f"check {check.name}: {check.detail or 'failed'}" for check in event.checks if not check.ok]
-        elif isinstance(event, FindingRaised):
+        elif isinstance(event, FindingRaised) and event.code != "advice":
             said.append(f"{event.severity} {event.code}: {event.text}")
     return said
+
+
+def badges(judged: Judged) -> list[str]:
+    """What a reading of the source suggests looking at: no judgement, so it is kept apart from the story."""
+    return [f.text for f in judged.facts if isinstance(f, FindingRaised) and f.code == "advice"]

@@ -27,7 +27,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Judge one file against a task: is it right, is it faster, is it honest. Exit status 0 when it is correct."""
-    from workbench.judging import Judge, Judged, read_task, story
+    from workbench.judging import Judge, Judged, badges, read_task, story
 
     kind, text = kind_of_file(candidate), read_candidate(candidate)
     resolved, where = configuration({"run.trust": trust})
@@ -45,6 +45,8 @@ def evaluate(
         print(verdict_line(judged.verdict))
         for line in story(judged):
             print(line)
+        for line in badges(judged):
+            typer.secho(f"source {line}", dim=True)
     raise typer.Exit(ExitCode.OK if judged.verdict.verdict in CORRECT else ExitCode.FAILED)
 
 

@@ -92,6 +92,7 @@ HONEST = {
     "own members": "struct S { int time; float open; };\nfloat f(S s) { return s.time + s.open; }",
     "allocation": "torch::Tensor f(torch::Tensor x) { auto y = torch::empty_like(x); return y; }",
     "parallel_for": "void f() { at::parallel_for(0, n, 1, [&](int64_t a, int64_t b) { g(a, b); }); }",
+    "a variable called half": body("const long half = dim[0] / 2; g(half);"),
     "constant macro": "#define TILE 64 // std::thread\n#define MAX(a, b) ((a) > (b) ? (a) : (b))\n" + body(""),
 }
 

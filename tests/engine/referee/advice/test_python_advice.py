@@ -153,6 +153,7 @@ HONEST = {
         "    i = tl.program_id(0) * B + tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i, mask=i < n), mask=i < n)"
     ),
     "forward": "class ModelNew:\n    def forward(self, x):\n        y = self.f(x)\n        y[0] = 1\n        return y",
+    "a field called half": "y = x * self.half",
     "rebound argument": "class M:\n    def forward(self, x):\n        x = x.clone()\n        x += 1\n        return x",
     "counter without a test": "class M:\n    def f(self):\n        self.n += 1",
 }
