@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from workbench.display.words import interval, leaders, seconds, tally
+from workbench.display.words import asked, interval, leaders, seconds, tally
 from workbench_engine.exits import ExitCode
 from workbench_sessions.projection import Candidate, Projection
 
@@ -35,6 +35,9 @@ def result_of(p: Projection, path: Path) -> dict[str, Any]:
         "reason": header.phase_reason,
         "evaluations": p.evaluations,
         "seconds": p.spent_seconds,
+        "prompts": p.prompts,
+        "tokens": p.spent_tokens,
+        "money": p.spent_money,
         "verdicts": msgspec.to_builtins(p.counts),
         "best": _row(p.candidates[p.best]) if p.best in p.candidates else None,
         "leaders": [_row(row) for row in leaders(p)],
@@ -51,6 +54,8 @@ def print_result(p: Projection, path: Path, as_json: bool) -> None:
     dims = " ".join(f"{k}={v}" for k, v in task.dims.items()) if task else ""
     print(f"{task.name if task else header.name} ({dims or 'own shapes'}), {header.policy}, {header.sandbox_level}")
     print(f"{p.evaluations} evaluations in {p.spent_seconds:.0f} s: {tally(p.counts)}")
+    if p.prompts:
+        print(f"{p.prompts} prompts, {asked(p)}")
     rows = leaders(p)
     if not rows:
         print(f"nothing faster than the reference{': ' + header.phase_reason if header.phase_reason else ''}")

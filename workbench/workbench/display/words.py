@@ -53,7 +53,17 @@ def progress(p: Projection) -> str:
     clock = f"{p.spent_seconds:.0f}" + (f"/{budget.seconds:.0f}" if budget.seconds is not None else "")
     best = p.candidates.get(p.best) if p.best else None
     found = f"best {interval(best)} {best.id}" if best is not None else "nothing faster yet"
-    return f"{p.header.phase}  {spent} evaluations  {clock} s  {found}  ({tally(p.counts)})"
+    models = f"  {asked(p)}" if p.prompts else ""
+    return f"{p.header.phase}  {spent} evaluations  {clock} s{models}  {found}  ({tally(p.counts)})"
+
+
+def asked(p: Projection) -> str:
+    """ "104500/200000 tokens, 0.52 paid": what asking models has cost."""
+    budget = p.header.budget
+    tokens = f"{p.spent_tokens}" + (f"/{budget.tokens}" if budget.tokens is not None else "") + " tokens"
+    if not p.spent_money and budget.money is None:
+        return tokens
+    return f"{tokens}, {p.spent_money:.2f}" + (f"/{budget.money:.2f}" if budget.money is not None else "") + " paid"
 
 
 def leaders(p: Projection, count: int = 10) -> list[Candidate]:
