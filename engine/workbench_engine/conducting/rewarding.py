@@ -58,6 +58,9 @@ async def judge(
     With "cuda-l1" a score that needs it is measured a second time, on another device where the executor has one.
     """
     first = Ratios(job.candidate)
+    if reward == "cuda-l1":
+        # A hopeless candidate is timed to the end too: its score needs all buckets.
+        job = replace(job, promising_above=0.0)
     done = await evaluate(executor, job, first.heard(emit), backstop_s)
     if reward == "workbench":
         return Paid(done, reward_of(done.verdict.verdict, done.verdict.speedup))
@@ -66,7 +69,7 @@ async def judge(
     score = cuda_l1_reward.score_of(first.ratios)
     if score.value is not None and cuda_l1_reward.needs_second(score.value, best):
         second = Ratios(job.candidate)
-        again = replace(job, other_than=first.device, promising_above=0.0)
+        again = replace(job, other_than=first.device)
         repeated = await evaluate(executor, again, second.heard(emit), backstop_s)
         score = _settled(score.value, repeated, second, first.device)
     reason = "; ".join(part for part in (done.verdict.reason, score.reason) if part)

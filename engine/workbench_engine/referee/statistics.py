@@ -50,8 +50,8 @@ def couples(d: Array) -> Array:
 
 
 def block_length(n: int) -> int:
-    """⌈n^(1/3)⌉: long enough for the slow drift of clocks, short enough to leave many blocks."""
-    return max(1, math.ceil(math.exp(math.log(n) / 3) - 1e-9))
+    """⌈n^(1/3)⌉: long enough for the slow drift of clocks, short enough to leave many blocks; two at least."""
+    return max(1, min(n // 2, math.ceil(math.exp(math.log(n) / 3) - 1e-9)))
 
 
 def bootstrap_interval(

@@ -46,7 +46,7 @@ def test_ours_is_paid_from_the_verdict_and_never_measures_twice() -> None:
     executor = Timed(("cpu0", "FASTER", 9.0))
     done, _ = paid(executor, "workbench")
     assert done.reward == pytest.approx(math.log(9.0))
-    assert len(executor.asked) == 1
+    assert [job.promising_above for job in executor.asked] == [1.5]
 
 
 def test_a_modest_score_is_paid_at_once_from_its_own_single_threaded_pairs() -> None:
@@ -54,7 +54,8 @@ def test_a_modest_score_is_paid_at_once_from_its_own_single_threaded_pairs() -> 
     done, heard = paid(executor)
     assert done.reward == 1.11
     assert done.done.verdict.reason == ""
-    assert len(executor.asked) == 1 and len(heard) == 3
+    assert [job.promising_above for job in executor.asked] == [0.0]
+    assert len(heard) == 3
 
 
 def test_a_far_score_is_confirmed_on_another_device() -> None:

@@ -161,6 +161,13 @@ def test_the_correction_vanishes_with_more_pairs(n: int) -> None:
     assert widening(8 * n) < widening(n)
 
 
+def test_two_values_are_not_certain() -> None:
+    result = estimate(np.array([0.1, 0.2]), np.random.default_rng(0), 400)
+    assert result.low < 0.1 < 0.2 < result.high
+    assert result.half_width > 0.3
+    assert estimate(np.array([0.1, 0.2, 0.15]), np.random.default_rng(0), 400).half_width > 0.1
+
+
 def test_one_value_has_no_width() -> None:
     result = estimate(np.array([0.25]), np.random.default_rng(0), 50)
     assert (result.low, result.d, result.high) == (0.25, 0.25, 0.25)
