@@ -135,13 +135,17 @@ def honest_answer(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return truth.astype(np.float32), truth
 
 
+def witness(mutant: np.ndarray, honest: np.ndarray, truth: np.ndarray, accumulate: int = 32) -> object:
+    kept = battery.own(honest, truth, "float32", SHAPE)
+    return battery.difference(mutant, kept, truth, "float32", SHAPE, accumulate, "x")
+
+
 @given(st.integers(0, 1000), st.integers(1, 4096))
 @settings(max_examples=30, deadline=None)
 def test_rounding_alone_is_no_witness(seed: int, accumulate: int) -> None:
     honest, truth = honest_answer(seed)
-    other = np.nextafter(honest, np.float32(np.inf))
-    assert battery.difference(other, honest, truth, "float32", SHAPE, accumulate, "x") is None
-    assert battery.difference(honest, honest, truth, "float32", SHAPE, accumulate, "x") is None
+    assert witness(np.nextafter(honest, np.float32(np.inf)), honest, truth, accumulate) is None
+    assert witness(honest, honest, truth, accumulate) is None
 
 
 @pytest.mark.parametrize("wrong", [0.0, np.nan, np.inf, -1.0])
@@ -149,25 +153,35 @@ def test_one_wrong_element_is_a_witness(wrong: float) -> None:
     honest, truth = honest_answer()
     mutant = honest.copy()
     mutant[70] = wrong
-    found = battery.difference(mutant, honest, truth, "float32", SHAPE, 32, "x")
-    assert found is not None and found.index == 70 and found.factor > 1.0
+    found = witness(mutant, honest, truth)
+    assert isinstance(found, battery.Difference) and found.index == 70 and found.factor > 1.0
 
 
 def test_low_precision_is_a_witness_and_an_honest_error_excuses_its_row_only() -> None:
     honest, truth = honest_answer()
     half = honest.astype(np.float16).astype(np.float32)
-    assert battery.difference(half, honest, truth, "float32", SHAPE, 32, "x") is not None
+    assert witness(half, honest, truth) is not None
     rough = honest.copy()
     rough[:32] = half[:32]
     # The honest kernel is as rough in its first row, so the mutant may be too; not in the others.
-    assert battery.difference(rough, rough, truth, "float32", SHAPE, 32, "x") is None
-    assert battery.difference(half, rough, truth, "float32", SHAPE, 32, "x") is not None
+    assert witness(rough, rough, truth) is None
+    assert witness(half, rough, truth) is not None
+
+
+def test_where_the_honest_kernel_overflows_the_mutant_may() -> None:
+    honest, truth = honest_answer()
+    broken, clean = honest.copy(), honest.copy()
+    broken[3] = np.inf
+    assert witness(broken, broken, truth) is None
+    assert witness(clean, broken, truth) is None
+    assert witness(broken, clean, truth) is not None
 
 
 def test_integers_must_be_equal() -> None:
     a = np.array([1, 2, 3])
-    assert battery.difference(a, a, a.astype(float), "int64", (3,), 1, "x") is None
-    assert battery.difference(a + 1, a, a.astype(float), "int64", (3,), 1, "x") is not None
+    kept = battery.own(a, a.astype(float), "int64", (3,))
+    assert battery.difference(a, kept, a.astype(float), "int64", (3,), 1, "x") is None
+    assert battery.difference(a + 1, kept, a.astype(float), "int64", (3,), 1, "x") is not None
 
 
 @pytest.mark.parametrize("label", battery.LABELS)

@@ -145,6 +145,8 @@ def geometric_mean_interval(
     """
     if not tasks:
         raise ValueError("no tasks")
+    if not all(len(d) for d in tasks):
+        raise ValueError("a task has no pairs to estimate from")
     centre = math.exp(float(np.mean([np.median(d) for d in tasks])))
     drawn = rng.integers(0, len(tasks), size=(resamples, len(tasks)))
     medians = np.empty(drawn.shape)

@@ -191,7 +191,7 @@ def test_the_geometric_mean_covers_and_knows_no_order() -> None:
 def test_a_geometric_mean_needs_tasks_with_pairs() -> None:
     with pytest.raises(ValueError, match="no tasks"):
         geometric_mean_interval([], np.random.default_rng(0))
-    with pytest.raises(ValueError, match="no pairs"):
+    with pytest.raises(ValueError, match="no pairs to estimate"):
         geometric_mean_interval([np.array([])], np.random.default_rng(0), 10)
 
 

@@ -102,9 +102,33 @@ class Difference(Struct, frozen=True):
     index: int
 
 
+class Own(Struct, frozen=True):
+    """What must be kept of an honest answer: all of it where only equality will do (integers), else where it is finite
+    (None: everywhere) and the largest error of each row against the truth."""
+
+    exact: NDArray[Any] | None = None
+    finite: NDArray[np.bool_] | None = None
+    row_error: Array | None = None
+
+
+def _width(shape: tuple[int, ...]) -> int:
+    return max(1, shape[-1]) if shape else 1
+
+
+def own(honest: NDArray[Any], truth: Array, dtype: str, shape: tuple[int, ...]) -> Own:
+    """Boils an honest answer down. Arrays are flat; `truth` in fp64."""
+    if dtype not in FLOATS:
+        return Own(exact=honest.copy())
+    values = to_float64(honest, dtype)
+    finite = np.isfinite(values) & np.isfinite(truth)
+    error = np.where(finite, np.abs(np.where(finite, values, 0.0) - np.where(finite, truth, 0.0)), 0.0)
+    rows = error.reshape(-1, _width(shape)).max(axis=1, keepdims=True)
+    return Own(finite=None if finite.all() else finite, row_error=rows)
+
+
 def difference(
     mutant: NDArray[Any],
-    honest: NDArray[Any],
+    honest: Own,
     truth: Array,
     dtype: str,
     shape: tuple[int, ...],
@@ -116,22 +140,21 @@ def difference(
     Rounding explains C·(u·|y| + 4·√K·u·s), s the root mean square of the truth over the element's row (last dimension),
     and C times the largest error of the honest kernel in that row. Integers and non-finite patterns must be equal.
     """
-    if dtype not in FLOATS:
-        wrong = np.flatnonzero(mutant != honest)
+    if honest.exact is not None or honest.row_error is None:
+        wrong = np.flatnonzero(mutant != honest.exact)
         return Difference(where, math.inf, int(wrong[0])) if wrong.size else None
-    got, own = to_float64(mutant, dtype), to_float64(honest, dtype)
-    finite = np.isfinite(own) & np.isfinite(truth)
+    got = to_float64(mutant, dtype)
+    finite = np.ones(got.shape, dtype=bool) if honest.finite is None else honest.finite
     broken = np.flatnonzero(finite & ~np.isfinite(got))
     if broken.size:
         return Difference(where, math.inf, int(broken[0]))
-    width = max(1, shape[-1]) if shape else 1
+    width = _width(shape)
     t = np.where(finite, truth, 0.0).reshape(-1, width)
-    honest_error = np.abs(np.where(finite, own, 0.0).reshape(-1, width) - t)
     error = np.abs(np.where(finite, got, 0.0).reshape(-1, width) - t)
     u = UNIT_ROUNDOFF[dtype]
     scale = np.sqrt(np.mean(t * t, axis=1, keepdims=True))
     explained = C * (u * np.abs(t) + 4.0 * math.sqrt(max(1, accumulate)) * u * scale)
-    explained += C * honest_error.max(axis=1, keepdims=True) + np.finfo(np.float32).tiny
+    explained += C * honest.row_error + np.finfo(np.float32).tiny
     ratio = (error / explained).reshape(-1)
     worst = int(np.argmax(ratio)) if ratio.size else 0
     return Difference(where, float(ratio[worst]), worst) if ratio.size and ratio[worst] > 1.0 else None

@@ -52,10 +52,10 @@ class Said(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """An input set of the battery with the truth and the honest kernel's answer. Flat arrays, one an output."""
+    """An input set of the battery with the truth, and what is kept of the honest kernel's answer, one an output."""
 
     checks: verify.CheckSet
-    honest: tuple[NDArray[Any], ...]
+    honest: tuple[battery.Own, ...]
 
 
 class CheckBench:
@@ -145,7 +145,7 @@ class CheckBench:
         """Look for an input on which the mutant differs from its original; None when there is none in the battery."""
         key = honest.library or honest.text
         if key not in self._asked:
-            self._asked = {key: self._answers(honest)}
+            self._asked[key] = self._answers(honest)
         bench = self._bench
         candidate = None
         try:
@@ -183,9 +183,16 @@ class CheckBench:
             self._sets = list(self._battery())
         candidate = self._loaded(bench.arena, bench.reference, honest)
         try:
-            return [Asked(checks, tuple(self._run(candidate, checks))) for checks in self._sets]
+            return [Asked(checks, self._own(checks, self._run(candidate, checks))) for checks in self._sets]
         finally:
             self._done(candidate)
+
+    @staticmethod
+    def _own(checks: verify.CheckSet, outputs: Outputs) -> tuple[battery.Own, ...]:
+        return tuple(
+            battery.own(got, expected.truth, spec.dtype, spec.shape)
+            for got, expected, spec in zip(outputs, checks.expected, checks.case.of("output"), strict=True)
+        )
 
     def _battery(self) -> list[verify.CheckSet]:
         bench = self._bench
