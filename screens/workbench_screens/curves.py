@@ -65,10 +65,11 @@ def chart(
     cursor: float | None = None,
     marks: list[tuple[float, str]] | None = None,
     x_text: str = "",
+    limit: float | None = None,
 ) -> list[Line]:
     """`height` lines: a title with the value under the cursor (or the last), the curve, an x axis.
 
-    `marks` are (x, kind) drawn on the axis.
+    `marks` are (x, kind) drawn on the axis. `limit` is an x that cannot be passed: a line, named in the title.
     """
     label = 8
     columns, rows = max(1, width - label - 1), max(1, height - 2)
@@ -94,6 +95,10 @@ def chart(
         filled = braille.interpolate(low), braille.interpolate(high)
         band_dots = braille.band(filled[0], filled[1], y_low, y_high, rows * 4)
     body = _body(line_dots, band_dots, series.style, glyphs)
+    if limit is not None:
+        head.append((f"  cap {formats.significant(limit)}", "slower"))
+    if limit is not None and x_low <= limit <= x_high and x_high > x_low:
+        _cross(body, int((limit - x_low) / (x_high - x_low) * (columns - 1)), glyphs, "slower")
     if cursor is not None and x_high > x_low:
         _cross(body, int((cursor - x_low) / (x_high - x_low) * (columns - 1)), glyphs)
     labels = _y_labels(y_low, y_high, rows)
@@ -141,7 +146,7 @@ def _body(line: Dots, band: Dots | None, style: str, glyphs: Glyphs) -> list[Lin
     return out
 
 
-def _cross(body: list[Line], column: int, glyphs: Glyphs) -> None:
+def _cross(body: list[Line], column: int, glyphs: Glyphs, word: str = "accent bold") -> None:
     sign = _edge(glyphs)
     for i, row in enumerate(body):
         at = 0
@@ -150,7 +155,7 @@ def _cross(body: list[Line], column: int, glyphs: Glyphs) -> None:
             if at <= column < at + len(text):
                 k = column - at
                 inner = text[k] if text[k] != " " else sign
-                out += [(text[:k], style), (inner, "accent bold"), (text[k + 1 :], style)]
+                out += [(text[:k], style), (inner, word), (text[k + 1 :], style)]
             else:
                 out.append((text, style))
             at += len(text)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from workbench_screens import words
+from workbench_screens import asking, words
 from workbench_screens.actions import NEEDS
 from workbench_screens.bars import budget
-from workbench_screens.dialogs import AskDialog, BudgetDialog, ConfirmDialog, Decision, DecisionDialog
+from workbench_screens.dialogs import BudgetDialog, ConfirmDialog, Decision, DecisionDialog
 from workbench_screens.shell import DeskApp
+from workbench_screens.telling import AnswerDialog, Draft, SteerDialog, Steering
 from workbench_sessions.commands import (
     Accept,
+    AnswerPrompt,
     Pause,
     Pin,
     Reject,
@@ -110,15 +112,33 @@ class DecidingApp(DeskApp):
     def action_steer(self) -> None:
         if self.refused("steer"):
             return
+        p = self.desk.projection
 
-        def answered(text: str | None) -> None:
-            if text and not self.refused("steer"):
-                self.send(Steer(text))
+        def answered(said: Steering | None) -> None:
+            if said is not None and not self.refused("steer") and self.send(Steer(said.text, said.replace)):
+                self.tell("the next prompts carry it" if said.text else "the next prompts carry nothing more")
 
-        now = self.desk.projection.header.steering
-        said = (f"so far: {now}",) if now else ()
-        hint = "e.g. try online softmax with wider vectors"
-        self.push_screen(AskDialog("Steer the policy", hint, facts=said), answered)
+        reasons = [f"{c.id} {c.decision}: {c.decision_reason}" for c in asking.reasons(p)]
+        self.push_screen(SteerDialog(p.header.steering, reasons), answered)
+
+    def action_answer(self) -> None:
+        """A prompt of policy `manual`, answered here."""
+        opened = self.desk.opened()
+        if self.refused("answer") or opened is None:
+            return
+        name = opened.prompt
+
+        def answered(draft: Draft | None) -> None:
+            if draft is None:
+                return
+            self.desk.drafts[name] = draft.text
+            if not draft.send or self.refused("answer"):
+                return
+            if self.send(AnswerPrompt(name, draft.text, self.desk.person)):
+                self.desk.drafts.pop(name, None)
+                self.tell(f"answer to {name} sent")
+
+        self.push_screen(AnswerDialog(name, self.desk.drafts.get(name, "")), answered)
 
     def pause_engine(self) -> None:
         """Space while live."""

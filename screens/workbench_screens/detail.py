@@ -130,6 +130,9 @@ def point_lines(details: Details, task: TaskCard | None, width: int) -> list[Lin
 def family_lines(c: Candidate, details: Details) -> list[Line]:
     parents = ", ".join(c.parents) or "no parent"
     out: list[Line] = [[(f"{words.origin(c)}  gen {c.generation}  island {c.island}  from {parents}", "muted")]]
+    if c.origin.prompt:
+        patch = f"{c.origin.patch} of " if c.origin.patch else "of "
+        out.append([(f"{patch}prompt ", "muted"), (c.origin.prompt, "accent"), ("  t reads it", "muted")])
     if details.exemplars:
         line: Line = [("contrast ", "muted")]
         for exemplar in details.exemplars:

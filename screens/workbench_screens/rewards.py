@@ -1,4 +1,4 @@
-"""How the search and the policy learn: six curves with one cursor."""
+"""How the search and the policy learn, and what it costs: curves with one cursor."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from workbench_screens.desk import Desk
 from workbench_screens.lines import Line
 from workbench_screens.pane import Pane
 from workbench_screens.workscreen import WorkScreen
-from workbench_sessions.projection import PolicyStep, Projection
+from workbench_sessions.projection import BestPoint, PolicyStep, Projection
 
-Axis = Literal["evaluations", "steps", "time"]
+Axis = Literal["evaluations", "steps", "time", "cost"]
 Made = TypeVar("Made")
-AXES: tuple[Axis, ...] = ("evaluations", "steps", "time")
+AXES: tuple[Axis, ...] = ("evaluations", "steps", "time", "cost")
 SMOOTHING = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95)
-CURVES = ("best", "reward", "success", "entropy", "loss", "kl")
+CURVES = ("best", "cost", "reward", "success", "entropy", "loss", "kl")
+"""`cost` is the best over what was spent on models, shown where one was asked; `kl` gives way to it."""
 TITLES = {
     "best": "best so far (×, FASTER ones)",
+    "cost": "best against what was spent",
     "reward": "group mean of ln speedup ± std",
     "success": "success rate of a group",
     "entropy": "policy entropy",
@@ -34,6 +36,7 @@ TITLES = {
 }
 STYLES = {
     "best": "faster",
+    "cost": "faster",
     "reward": "pending",
     "success": "accent",
     "entropy": "cheating",
@@ -68,17 +71,27 @@ def positions(p: Projection, axis: Axis) -> tuple[list[float], list[int], list[f
     if p.policy_steps:
         rows: list[tuple[float, int, float]] = [(_x(step, axis, p), step.seq, step.at_s) for step in p.policy_steps]
     else:
-        rows = [
-            (point.at_s - p.header.opened_at_s if axis == "time" else float(point.evaluations), point.seq, point.at_s)
-            for point in p.best_curve
-        ]
+        rows = [(_x(point, axis, p), point.seq, point.at_s) for point in p.best_curve]
     return [x for x, _, _ in rows], [seq for _, seq, _ in rows], [at for _, _, at in rows]
 
 
-def _x(step: PolicyStep, axis: Axis, p: Projection) -> float:
-    if axis == "evaluations":
-        return float(step.evaluations)
-    return float(step.step) if axis == "steps" else step.at_s - p.header.opened_at_s
+def _x(step: PolicyStep | BestPoint, axis: Axis, p: Projection) -> float:
+    if axis == "cost":
+        return step.money if priced(p) else float(step.tokens)
+    if axis == "time":
+        return step.at_s - p.header.opened_at_s
+    return float(step.step) if axis == "steps" and isinstance(step, PolicyStep) else float(step.evaluations)
+
+
+def priced(p: Projection) -> bool:
+    """Whether cost means money; else it means tokens."""
+    return p.spent_money > 0
+
+
+def cost(p: Projection) -> tuple[float, float | None]:
+    """Spent and cap, in the unit of the cost axis."""
+    caps = p.header.budget
+    return (p.spent_money, caps.money) if priced(p) else (float(p.spent_tokens), caps.tokens)
 
 
 def _column(values: list[float | None]) -> braille.Floats:
@@ -89,8 +102,8 @@ def series_of(p: Projection, name: str, axis: Axis, smoothing: float) -> Series:
     """One curve of the projection over one axis."""
     steps = p.policy_steps
     x = np.array([_x(step, axis, p) for step in steps], dtype=np.float64)
-    if name == "best":
-        return _best(p, axis, steps, x)
+    if name in ("best", "cost"):
+        return _best(p, name, axis, steps, x)
     pick: dict[str, list[float | None]] = {
         "reward": [step.group_mean for step in steps],
         "success": [step.success_rate for step in steps],
@@ -106,12 +119,14 @@ def series_of(p: Projection, name: str, axis: Axis, smoothing: float) -> Series:
     return Series(TITLES[name], x, y, STYLES[name], low=low, high=high)
 
 
-def _best(p: Projection, axis: Axis, steps: list[PolicyStep], step_x: braille.Floats) -> Series:
+def _best(p: Projection, name: str, axis: Axis, steps: list[PolicyStep], step_x: braille.Floats) -> Series:
     curve = p.best_curve
     at = np.array([point.at_s for point in curve], dtype=np.float64)
     if axis == "evaluations":
         x = np.array([point.evaluations for point in curve], dtype=np.float64)
         end = float(p.evaluations)
+    elif axis == "cost":
+        x, end = np.array([_x(point, axis, p) for point in curve], dtype=np.float64), cost(p)[0]
     elif axis == "time":
         x, end = at - p.header.opened_at_s, p.at_s - p.header.opened_at_s
     else:
@@ -121,7 +136,8 @@ def _best(p: Projection, axis: Axis, steps: list[PolicyStep], step_x: braille.Fl
     y = np.array([point.speedup for point in curve], dtype=np.float64)
     if y.size:
         x, y = np.append(x, max(end, float(x[-1]))), np.append(y, y[-1])
-    return Series(TITLES["best"], x, y, STYLES["best"], step=True)
+    title = f"best against {'money' if priced(p) else 'tokens'} spent" if name == "cost" else TITLES[name]
+    return Series(title, x, y, STYLES[name], step=True)
 
 
 def x_range(p: Projection, axis: Axis) -> tuple[float, float]:
@@ -130,6 +146,10 @@ def x_range(p: Projection, axis: Axis) -> tuple[float, float]:
         return 0.0, max(1.0, float(p.evaluations))
     if axis == "steps":
         return 0.0, float(max(1, p.policy_steps[-1].step if p.policy_steps else 1))
+    if axis == "cost":
+        spent, cap = cost(p)
+        # Up to the cap once it is in sight; before, the curve would be nothing but its beginning.
+        return 0.0, max(spent * 1.02, cap * 1.02 if cap and spent >= cap / 5 else 0.0, 1e-6 if priced(p) else 1.0)
     return 0.0, max(1.0, p.at_s - p.header.opened_at_s)
 
 
@@ -158,13 +178,17 @@ class CurvePane(Pane):
         # Apart, so that six curves do not fall into one tick.
         self.rest_s = 0.5 + 0.1 * CURVES.index(name)
 
+    @property
+    def axis(self) -> Axis:
+        return "cost" if self.curve == "cost" else self.view.axis
+
     def urgent(self) -> tuple[object, ...]:
         return (*super().urgent(), *self.view.key())
 
     def state(self) -> tuple[object, ...]:
         p = self.desk.projection
         newest = p.policy_steps[-1].seq if p.policy_steps else 0
-        end = int(p.at_s) if self.view.axis == "time" else p.evaluations
+        end = {"time": int(p.at_s), "cost": p.spent_tokens}.get(self.axis, p.evaluations)
         key = (self.desk.sessions, self.desk.themed, newest, len(p.best_curve), len(p.marks), end)
         return (*key, *self.view.key())
 
@@ -172,33 +196,35 @@ class CurvePane(Pane):
         p, view = self.desk.projection, self.view
         smoothing = SMOOTHING[view.smoothing]
         newest = p.policy_steps[-1].seq if p.policy_steps else 0
-        places = (self.desk.sessions, newest, len(p.best_curve), view.axis)
-        xs, _, _ = view.kept("places", places, lambda: positions(p, view.axis))
+        axis = self.axis
+        places = (self.desk.sessions, newest, len(p.best_curve), axis)
+        xs, _, _ = view.kept(f"places {axis}", places, lambda: positions(p, axis))
         cursor = xs[view.cursor] if view.cursor is not None and view.cursor < len(xs) else None
         # The best line reaches to the present, the others end at their last step.
-        end = p.at_s if self.curve == "best" else 0.0
-        series = view.kept(
-            self.curve, (*places, smoothing, end), lambda: series_of(p, self.curve, view.axis, smoothing)
-        )
+        end = p.at_s if self.curve in ("best", "cost") else 0.0
+        series = view.kept(self.curve, (*places, smoothing, end), lambda: series_of(p, self.curve, axis, smoothing))
         return chart(
             series,
             width,
             max(4, height),
-            x_range(p, view.axis),
+            x_range(p, axis),
             self.desk.glyphs,
             cursor=cursor,
-            marks=view.kept("marks", (*places, len(p.marks)), lambda: marks_on(p, view.axis)),
-            x_text={"evaluations": "evals", "steps": "steps", "time": "s"}[view.axis],
+            marks=view.kept(f"marks {axis}", (*places, len(p.marks)), lambda: marks_on(p, axis)),
+            x_text={"evaluations": "evals", "steps": "steps", "time": "s"}.get(
+                axis, "money" if priced(p) else "tokens"
+            ),
+            limit=cost(p)[1] if axis == "cost" and self.curve in ("best", "cost") else None,
         )
 
     def on_click(self, event: events.Click) -> None:
         """A click puts the cursor there."""
         p = self.desk.projection
-        xs, _, _ = positions(p, self.view.axis)
+        xs, _, _ = positions(p, self.axis)
         columns = self.size.width - 9
         if not xs or columns < 2 or event.x < 9:
             return
-        low, high = x_range(p, self.view.axis)
+        low, high = x_range(p, self.axis)
         wanted = low + (event.x - 9) / (columns - 1) * (high - low)
         self.view.cursor = int(np.argmin(np.abs(np.array(xs) - wanted)))
         for pane in self.screen.query(Pane):
@@ -221,7 +247,7 @@ class ReadingLine(Pane):
         out.append((formats.significant(SMOOTHING[view.smoothing], 2), "accent"))
         newest = p.policy_steps[-1].seq if p.policy_steps else 0
         places = (self.desk.sessions, newest, len(p.best_curve), view.axis)
-        xs, _, times = view.kept("places", places, lambda: positions(p, view.axis))
+        xs, _, times = view.kept(f"places {view.axis}", places, lambda: positions(p, view.axis))
         if view.cursor is not None and view.cursor < len(xs):
             at = formats.clock(times[view.cursor] - p.header.opened_at_s)
             out.append((f"  cursor {view.axis} {formats.significant(xs[view.cursor])} at {at}", "accent bold"))
@@ -244,7 +270,11 @@ class RewardsScreen(WorkScreen):
         yield ReadingLine(self.desk, self.view)
         with Grid(id="curves"):
             for i, name in enumerate(CURVES):
-                yield CurvePane(self.desk, self.view, name, "second" if i > 2 else "first")
+                yield CurvePane(self.desk, self.view, name, "second" if i > 3 else "first")
+
+    def tick(self) -> None:
+        self.set_class(self.desk.projection.prompts > 0, "-asked")
+        super().tick()
 
     def action_axis(self) -> None:
         self.view.axis = AXES[(AXES.index(self.view.axis) + 1) % len(AXES)]

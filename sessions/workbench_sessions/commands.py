@@ -74,6 +74,14 @@ class Steer(Command, frozen=True):
     replace: bool = False
 
 
+class AnswerPrompt(Command, frozen=True):
+    """A person's answer to a prompt of policy `manual`, as a model would give it: prose and code, or code alone."""
+
+    prompt: str
+    text: str
+    person: str = ""
+
+
 class UnreadableCommand(Command, frozen=True):
     """A row that is no command of this version: handed to the engine so that it can refuse it by its id."""
 
@@ -82,7 +90,20 @@ class UnreadableCommand(Command, frozen=True):
     problem: str
 
 
-AnyCommand = Accept | Reject | UndoDecision | Pin | Pause | Resume | Stop | SetBudget | SetMode | SubmitSource | Steer
+AnyCommand = (
+    Accept
+    | Reject
+    | UndoDecision
+    | Pin
+    | Pause
+    | Resume
+    | Stop
+    | SetBudget
+    | SetMode
+    | SubmitSource
+    | Steer
+    | AnswerPrompt
+)
 
 
 class CommandPort(Protocol):

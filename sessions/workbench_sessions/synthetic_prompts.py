@@ -99,7 +99,7 @@ class _Conversation:
         event = beat.event
         if isinstance(event, ev.SessionOpened):
             settings = {**event.settings, "models": f"{MODEL}, {REASONER}", "kind": "kernel"}
-            budget = replace(event.budget, tokens=2_000_000, money=1.0)
+            budget = replace(event.budget, tokens=2_000_000, money=0.25)
             named = replace(event, policy="llm", name=f"{event.name}-prompts", settings=settings, budget=budget)
             self.out.append(Beat(at_s=beat.at_s, event=named, sources=beat.sources))
         elif isinstance(event, ev.PolicyUpdated):

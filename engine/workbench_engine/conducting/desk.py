@@ -8,6 +8,7 @@ from typing import Protocol
 from workbench_engine import decisions
 from workbench_engine.conducting.archive import Archive
 from workbench_engine.conducting.recorder import Recorder
+from workbench_engine.policies.llm.by_hand import prompts_folder, put_answer
 from workbench_sessions import commands as wish
 from workbench_sessions import events as ev
 from workbench_sessions.events import Event
@@ -78,6 +79,8 @@ class Desk:
                 self._controls.submit(command.source, command.kind, command.parent, command.person, command.note)
             case wish.Steer(text=text, replace=replace):
                 self._record(ev.SteeringGiven(text=text, replace=replace))
+            case wish.AnswerPrompt():
+                self._answer(command)
             case wish.UnreadableCommand(kind=kind, problem=problem):
                 raise Refused(
                     f"{kind or 'a command'} cannot be read ({problem}); this engine may be older than the viewer"
@@ -155,6 +158,21 @@ class Desk:
             rows = self._recorder.projection.candidates.values()
             events += [ev.DecisionUndone(candidate=row.id) for row in rows if row.decision == "review"]
         self._record(*events)
+
+    def _answer(self, wanted: wish.AnswerPrompt) -> None:
+        p = self._recorder.projection
+        row = p.requests.get(wanted.prompt)
+        if p.header.policy != "manual":
+            raise Refused(f"policy {p.header.policy} asks a model; start a run with --policy manual to answer by hand")
+        if row is None or row.state != "waiting":
+            raise Refused(f"{wanted.prompt} does not wait for an answer")
+        if not wanted.text.strip():
+            raise Refused(f"the answer to {wanted.prompt} is empty; write the code or the three sections")
+        folder = prompts_folder(self._recorder.path)
+        try:
+            put_answer(folder, row.text_sha256, wanted.text)
+        except OSError as error:
+            raise Refused(f"the answer cannot be written to {folder} ({error.strerror or error})") from error
 
     def _record(self, *events: Event) -> None:
         self._recorder.record(events)

@@ -24,6 +24,7 @@ from workbench_engine.conductor import Conductor, RunFailed
 from workbench_engine.exits import ExitCode
 from workbench_engine.host import host_card
 from workbench_engine.policies.contract import Brief, Policy, Say
+from workbench_engine.policies.llm.by_hand import prompts_folder
 from workbench_engine.policies.registry import make_policy
 from workbench_engine.settings import RunSettings, SettingsError, decode_settings
 from workbench_engine.tasks.catalogue import resolve, space_for
@@ -175,7 +176,7 @@ class Engine:
             seed=settings.seed,
             llm=settings.llm,
             say=self._hearing(),
-            folder=self._path.parent / f"{self._path.stem}-prompts",
+            folder=prompts_folder(self._path),
             budget=p.header.budget,
             prompts=p.prompts,
             spent_tokens=p.spent_tokens,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from pathlib import Path
 
 from workbench_sessions.commands import Command
 from workbench_sessions.errors import SessionLocked
@@ -28,6 +29,11 @@ class Recorder:
         """The state after everything said so far: stores what is buffered first."""
         self.flush()
         return self._writer.projection
+
+    @property
+    def path(self) -> Path:
+        """The session file."""
+        return self._writer.path
 
     def emit(self, event: Event) -> None:
         """Stored within `LATENCY_S`. Never raises: a full disk shows at the next flush."""

@@ -1,7 +1,8 @@
 """The policy `manual`: the prompts of `llm`, answered by a person through files.
 
 Each prompt is written to `pNNNNN.md` in the session's prompts folder. The run waits until `pNNNNN.answer.md` (an
-answer as a model would give it) or `pNNNNN.answer.cpp` / `.answer.py` (the file alone) is there.
+answer as a model would give it) or `pNNNNN.answer.cpp` / `.answer.py` (the file alone) is there, or until an answer is
+given on a screen (`by_hand`), which is then kept as `pNNNNN.answer.md`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from workbench_engine.llm.contract import Choice, Completion, OnChunk, Request
 from workbench_engine.llm.errors import ModelUnavailable
 from workbench_engine.llm.meter import Meter
 from workbench_engine.policies.contract import Brief, Say
+from workbench_engine.policies.llm.by_hand import answer_path
 from workbench_engine.policies.llm.policy import LlmPolicy
 from workbench_engine.policies.llm.prompting import text_of
+from workbench_engine.policies.llm.scribe import sha256_of
 from workbench_sessions.events import WarningRaised
 
 LOOK_S = 0.5
@@ -33,8 +37,12 @@ class ManualModel:
 
     async def complete(self, request: Request, on_chunk: OnChunk | None = None) -> Completion:
         """Writes the prompt and waits for its answer. Raises ModelUnavailable when the folder cannot be used."""
+        asked = text_of(request.messages)
+        given = answer_path(self._folder, sha256_of(asked))
         try:
-            prompt = self._write(text_of(request.messages))
+            # One that came too late for an earlier prompt with the same words is not meant for this one.
+            given.unlink(missing_ok=True)
+            prompt = self._write(asked)
         except OSError as error:
             what = f"the prompt cannot be written to {self._folder} ({error.strerror or error})"
             raise ModelUnavailable(what, "free or change the output folder") from error
@@ -42,11 +50,12 @@ class ManualModel:
         self._say(
             WarningRaised(
                 text=f"waiting for an answer to {prompt}",
-                remedy=f"write it to {prompt.with_suffix('').name}.answer.md, or the code alone to .answer.cpp or .py",
+                remedy=f"press A on the Transcript screen, or write it to {prompt.stem}.answer.md, "
+                "or the code alone to .answer.cpp or .py",
             ),
             {},
         )
-        while (text := self._answer(prompt)) is None:
+        while (text := self._answer(prompt, given)) is None:
             await self._sleep(LOOK_S)
         if on_chunk is not None:
             on_chunk(text)
@@ -65,7 +74,9 @@ class ManualModel:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def _answer(self, prompt: Path) -> str | None:
+    def _answer(self, prompt: Path, given: Path) -> str | None:
+        with suppress(OSError):
+            given.replace(prompt.with_suffix(".answer.md"))
         for suffix, language in SUFFIXES.items():
             path = prompt.with_suffix(suffix)
             try:
