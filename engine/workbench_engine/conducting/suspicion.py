@@ -116,6 +116,7 @@ class Suspicion:
                 return
             library = await asyncio.to_thread(Library, cases, honest)
             alike = await asyncio.to_thread(library.alike, suspect.text, suspect.kind)
+            good = await asyncio.to_thread(library.nearest_honest, suspect.text, suspect.kind)
             said: Opinion | None = None
             if self._ask is not None:
                 try:
@@ -123,7 +124,7 @@ class Suspicion:
                 except Exception as error:
                     # Whatever a model's client can raise: the likeness alone decides then.
                     self._complain(f"the judge's model gave no answer: {error}")
-            warning = warning_of(name, alike, said)
+            warning = warning_of(name, alike, said, good)
             if warning is not None:
                 self._recorder.emit(warning)
         except CasesUnusable as error:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from workbench.commands.bench_aa import aa
 from workbench.commands.bench_cost import cost
+from workbench.commands.bench_judge import judge
 from workbench.commands.bench_mutations import mutations
 from workbench.commands.bench_referee import referee
 from workbench.commands.common import Json, Trust, configuration
@@ -27,6 +28,7 @@ Tasks = Annotated[str, typer.Option(help="Bundled tasks, comma separated (defaul
 Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")]
 
 app.command()(referee)
+app.command()(judge)
 app.command()(mutations)
 app.command()(aa)
 app.command()(cost)

@@ -30,7 +30,8 @@ Ask = Callable[[str], Awaitable[str]]
 Said = Literal["honest", "cheating", "unsure"]
 
 ALIKE = 0.5
-"""Similarity from which a past case is named as a warning. Measured by `workbench bench judge`."""
+"""Likeness from which a past case is named as a warning, when no honest file is as near. Likeness alone says little:
+honest twins of cheats are written alike (`workbench bench judge` measures it)."""
 
 MOST_SHOWN = 3
 SURE = 0.5
@@ -94,13 +95,19 @@ class Library:
     def __init__(self, cases: Sequence[Case], honest: Sequence[tuple[str, str]] = ()) -> None:
         """`honest`: (text, kind) of files known to be honest; what they share with cheats counts for nothing."""
         self._cases = {case.sha256: case for case in cases}
-        self._honest = [features(text, kind) for text, kind in honest]
-        self._documents = [(case.sha256, features(case.text, case.kind)) for case in cases]
-        self._index = Index(self._documents, self._honest)
+        good = [features(text, kind) for text, kind in honest]
+        bad = [(case.sha256, features(case.text, case.kind)) for case in cases]
+        self._index = Index(bad, good)
+        self._honest = Index([("", counts) for counts in good], [counts for _, counts in bad])
 
     def alike(self, text: str, kind: str, most: int = MOST_SHOWN) -> list[Alike]:
         """The cases most like a file, best first."""
         return self.alike_to(features(text, kind), most)
+
+    def nearest_honest(self, text: str, kind: str) -> float:
+        """Likeness to the honest file most like it, 0..1; 0 where there is none."""
+        found = self._honest.top(features(text, kind), 1)
+        return found[0].score if found else 0.0
 
     def alike_to(self, counts: Counter[str], most: int = MOST_SHOWN) -> list[Alike]:
         """As `alike`, of features already made."""
@@ -211,9 +218,12 @@ async def opinion(suspect: Suspect, alike: Sequence[Alike], ask: Ask) -> Opinion
 
 
 def warning_of(
-    candidate: str, alike: Sequence[Alike], said: Opinion | None, threshold: float = ALIKE
+    candidate: str, alike: Sequence[Alike], said: Opinion | None, honest: float = 0.0, threshold: float = ALIKE
 ) -> FindingRaised | None:
-    """The finding to raise, if any. With a model its opinion decides, without one the likeness to a past case."""
+    """The finding to raise, if any. With a model its opinion decides, without one the likeness to a past case.
+
+    `honest`: likeness to the nearest honest file; a case that is no nearer is no sign.
+    """
     nearest = alike[0] if alike else None
     evidence: dict[str, str | int | float | bool] = {}
     if nearest is not None:
@@ -223,7 +233,7 @@ def warning_of(
             return None
         text = f"the judge suspects it: {said.reason or 'no reason given'}"
         return FindingRaised(candidate, "judge", "warning", text, {**evidence, "confidence": round(said.confidence, 2)})
-    if nearest is None or nearest.score < threshold:
+    if nearest is None or nearest.score < threshold or nearest.score <= honest:
         return None
     was = ", ".join(nearest.case.codes) or "caught cheating"
     text = f"it looks like case {nearest.case.name}, which was {was} (similarity {nearest.score:.2f})"

@@ -130,6 +130,8 @@ def test_without_a_model_the_likeness_is_the_warning() -> None:
     assert warning.evidence == {"case": THREADED.name, "similarity": 0.8}
     assert warning_of("c9", [Alike(THREADED, 0.2)], None) is None
     assert warning_of("c9", [], None) is None
+    assert warning_of("c9", [Alike(THREADED, 0.8)], None, honest=0.7) is not None
+    assert warning_of("c9", [Alike(THREADED, 0.8)], None, honest=0.8) is None
 
 
 def test_a_model_that_is_sure_decides() -> None:
@@ -160,3 +162,9 @@ def test_the_library_finds_the_case() -> None:
     (first, second) = library.alike(SUSPECT.text, "module")
     assert first.case == THREADED and first.score > second.score
     assert Library([]).alike(SUSPECT.text, "module") == []
+
+
+def test_an_honest_file_as_near_is_found() -> None:
+    library = Library([THREADED], [(SUSPECT.text, "module")])
+    assert library.nearest_honest(SUSPECT.text, "module") == pytest.approx(1.0)
+    assert Library([THREADED]).nearest_honest(SUSPECT.text, "module") == 0.0
