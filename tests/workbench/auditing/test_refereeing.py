@@ -51,6 +51,8 @@ def test_a_verdict_keeps_its_pairs_and_findings() -> None:
         "RuntimeError: No CUDA GPUs are available",
         "RuntimeError: Found no NVIDIA driver on your system.",
         "OSError: CUDA_HOME environment variable is not set.",
+        "RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)",
+        "RuntimeError: Error building extension 'k'",
         "RuntimeError: 0 active drivers ([]). There should only be one.",
     ],
 )
@@ -62,6 +64,8 @@ def test_a_failure_for_want_of_a_device_is_named(reason: str) -> None:
 def test_another_failure_is_not_blamed_on_the_device() -> None:
     outcome = from_facts(BASE, [VerdictReached("c", "FAILED", reason="ValueError: wrong shape")], device_code=True)
     assert [f.code for f in outcome.findings] == ["redefined-inputs"]
+    plain = from_facts(BASE, [VerdictReached("c", "FAILED", reason="Error building extension")], device_code=False)
+    assert [f.code for f in plain.findings] == ["redefined-inputs"]
 
 
 def test_what_ran_instead_of_device_code_is_called_a_fallback() -> None:

@@ -72,6 +72,16 @@ def test_the_valid_rows_are_also_summed_up_alone_on_both_sides() -> None:
     assert group.valid_refereed.mean == pytest.approx(3.5 / 3)
 
 
+def test_what_this_machine_cannot_judge_is_also_left_out_on_both_sides() -> None:
+    group = whole(MIXED)
+    assert group.judged_claimed is not None and group.judged_refereed is not None
+    assert (group.judged_claimed.n, group.judged_refereed.n) == (6, 6)
+    assert group.judged_claimed.mean == pytest.approx((4 + 1 + 8 + 100 + 3 + 9) / 6)
+    assert [cells[1] for cells in group_cells(group)].count("refereed, judged rows") == 1
+    assert "1 could not be judged here" in headline([group])
+    assert "could not" not in headline([whole(MIXED[:5])])
+
+
 def test_absent_tasks_are_counted_as_one_at_their_level_and_over_all() -> None:
     groups = summarise([outcome(1, "FASTER", 4.0, 4.0)], "score", {"1": 4, "2": 2}, resamples=100, p_resamples=2000)
     assert [(g.name, g.rows, g.absent) for g in groups] == [("1", 4, 3), ("2", 2, 2), ("all", 6, 5)]

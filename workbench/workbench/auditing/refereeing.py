@@ -27,6 +27,8 @@ NEEDS_DEVICE = re.compile(
 )
 """What torch, its extension builder and Triton say where there is no GPU."""
 
+NEEDS_BUILD = re.compile(r"Ninja is required|building extension|cpp_extension|triton", re.IGNORECASE)
+"""The same of code that holds kernels for a GPU, when already its build ends."""
 TOO_MUCH = re.compile(
     r"no answer within|took more than|: killed|SIGKILL|out of memory|can.t allocate|not enough memory|MemoryError"
     r"|Cannot allocate memory|CPU time limit|No space left",
@@ -167,7 +169,8 @@ def from_facts(base: Outcome, facts: list[Event], device_code: bool) -> Outcome:
         return _replace(base, state="NOT REFEREED", reason=reason, findings=[finding("not-refereed", reason)])
     found = [*base.findings]
     found += [Finding(e.code, e.severity, e.text) for e in facts if isinstance(e, FindingRaised)]
-    if verdict.verdict == "FAILED" and NEEDS_DEVICE.search(verdict.reason):
+    unbuilt = device_code and NEEDS_BUILD.search(verdict.reason)
+    if verdict.verdict == "FAILED" and (unbuilt or NEEDS_DEVICE.search(verdict.reason)):
         found.append(finding("needs-device"))
     elif device_code and verdict.verdict != "FAILED":
         found.append(finding("device-code-idle"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -127,3 +128,6 @@ async def audit(
         raise problems.exceptions[0] from None
     finally:
         os.sched_setaffinity(0, allowed)
+        # Pipes of stations that a deadline cut off wait for the collector, and cannot be closed after the loop.
+        gc.collect()
+        await asyncio.sleep(0)

@@ -2,7 +2,8 @@
 
 The means over *all* rows count every row without a usable kernel as 1.0 (the reference itself), and every row without
 a claim as 1.0, as the published averages did. The means over *valid* rows leave out what the referee did not find
-correct; claimed and refereed are then over the same rows.
+correct; claimed and refereed are then over the same rows. Between the two are the *judged* rows: all but those that
+could not be judged here, so that what this machine cannot do is not held against a claim.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Group(Struct, frozen=True):
     fallbacks: int
     claimed: Numbers | None
     refereed: Numbers | None
+    judged_claimed: Numbers | None
+    judged_refereed: Numbers | None
     valid_claimed: Numbers | None
     valid_refereed: Numbers | None
 
@@ -124,6 +127,7 @@ def _group(
 ) -> Group:
     counts = Counter(o.state for o in own)
     valid = [o for o in own if o.state in VALID]
+    judged = [o for o in own if o.state not in NOT_JUDGED]
     ones = [1.0] * absent
     rejected = holm([*(p[o.key] for o in own), *ones])
     return Group(
@@ -141,6 +145,8 @@ def _group(
         fallbacks=sum(any(f.code == "device-code-idle" for f in o.findings) for o in own),
         claimed=numbers([*(o.claims.get(claim) or 1.0 for o in own), *ones]),
         refereed=_with_interval([o.counted for o in own] + ones, [_pairs(o) for o in own], absent, seed, resamples),
+        judged_claimed=numbers([o.claims.get(claim) or 1.0 for o in judged]),
+        judged_refereed=_with_interval([o.counted for o in judged], [_pairs(o) for o in judged], 0, seed, resamples),
         valid_claimed=numbers([o.claims.get(claim) or 1.0 for o in valid]),
         valid_refereed=_with_interval([o.counted for o in valid], [_pairs(o) for o in valid], 0, seed, resamples),
     )

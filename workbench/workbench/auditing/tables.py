@@ -43,10 +43,12 @@ def row_cells(outcome: Outcome, claim: str) -> list[str]:
 
 
 def group_cells(group: Group) -> list[list[str]]:
-    """Claimed and refereed over all rows, then over the valid ones where there are any."""
+    """Claimed and refereed over all rows; over the judged ones where that are fewer; over the valid ones."""
     sides = (
         ("claimed, all rows", group.claimed),
         ("refereed, all rows", group.refereed),
+        ("claimed, judged rows", group.judged_claimed if group.not_judged else None),
+        ("refereed, judged rows", group.judged_refereed if group.not_judged else None),
         ("claimed, valid rows", group.valid_claimed),
         ("refereed, valid rows", group.valid_refereed),
     )
@@ -87,6 +89,7 @@ def headline(groups: Sequence[Group]) -> str:
     return (
         f"geometric mean over {whole.rows} rows: {claimed}, refereed {ratio(r.geomean)}{interval}; "
         f"{whole.valid} hold a correct kernel, {whole.faster} a faster one"
+        + (f"; {whole.not_judged} could not be judged here" if whole.not_judged else "")
     )
 
 

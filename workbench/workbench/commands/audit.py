@@ -194,10 +194,8 @@ def _claim(rows: Sequence[Row], wanted: str) -> str:
 
 
 def _about(file: str, digest: str, settings: dict[str, str]) -> About:
-    from importlib.metadata import version
-
     from workbench.auditing.journal import About
-    from workbench_engine.host import host_card
+    from workbench_engine.host import host_card, installed
 
     card = host_card()
     # A folder's place on this machine is nobody's business.
@@ -208,7 +206,7 @@ def _about(file: str, digest: str, settings: dict[str, str]) -> About:
         settings=settings,
         cpu=card.cpu,
         torch=card.torch,
-        version=version("kernel-workbench"),
+        version=installed("kernel-workbench"),
     )
 
 
