@@ -85,14 +85,23 @@ def test_no_text_breaks_the_reading_of_a_header(text: str) -> None:
     assert set(header(text)) <= {"exploit", "control", "task", "expect", "mechanism", "backend", "naive"}
 
 
-def test_a_passing_verdict_needs_the_finding_and_a_refusal_only_is_named_by_it() -> None:
+def test_what_makes_a_claim_needs_the_finding_and_a_refusal_only_is_named_by_it() -> None:
     cheat = trial(EXPLOIT)
-    assert cheat.caught("WRONG", []) and not cheat.names([])
-    assert cheat.caught("CHEATING", ["stale-pointer"]) and cheat.names(["library", "stale-pointer"])
+    assert cheat.caught("WRONG", []) and not cheat.names("WRONG", [])
+    assert cheat.caught("CHEATING", ["stale-pointer"]) and cheat.names("CHEATING", ["library", "stale-pointer"])
     assert not cheat.caught("FASTER", ["stale-pointer"])
     labelled = trial(CONTROL.replace("control: of 05", "exploit: 18").replace("pass", "pass library"), "18_library.py")
     assert labelled.caught("SAME", ["library"])
     assert not labelled.caught("SAME", ["precision"])
+    assert labelled.caught("SLOWER", [])
+    assert labelled.names("FAILED", [])
+
+
+def test_the_gravest_finding_comes_first_and_advice_not_at_all() -> None:
+    cheat = trial(EXPLOIT)
+    found = [Raised("advice", "label", ""), Raised("library", "label", ""), Raised("hidden-work", "cheat", "")]
+    made = Run("exploit", cheat.name, cheat.sha256, 0, "CHEATING", [*found, *found], None, "", 1.0)
+    assert made.codes == ["hidden-work", "library"]
 
 
 def test_one_slip_or_one_flag_is_enough_to_fail() -> None:

@@ -66,9 +66,9 @@ def _line(trial: Trial, results: Refereed) -> Line:
         trial=trial,
         runs=len(mine),
         good=sum(is_good(trial, r) for r in mine),
-        named=sum(is_good(trial, r) and trial.names(r.codes) for r in mine),
+        named=sum(is_good(trial, r) and trial.names(r.verdict, r.codes) for r in mine),
         verdicts=dict(Counter(r.verdict for r in mine).most_common()),
-        findings=dict(Counter(code for r in mine for code in dict.fromkeys(r.codes)).most_common()),
+        findings=dict(Counter(code for r in mine for code in r.codes).most_common()),
         naive=next((o for o in results.naive if o.key == key), None),
         kernelbench=next((o for o in results.kernelbench if o.key == key), None),
     )

@@ -15,6 +15,8 @@ from workbench.errors import UsageProblem
 from workbench.judging import Judge, Judged, read_task
 from workbench_sessions.events import FindingRaised, VerifyFinished
 
+GRAVITY = ("cheat", "warning", "label", "info")
+
 
 class Raised(Struct, frozen=True):
     """One finding of a run."""
@@ -39,7 +41,9 @@ class Run(Struct, frozen=True):
 
     @property
     def codes(self) -> list[str]:
-        return [one.code for one in self.findings]
+        """Codes of its findings, the gravest first, each once; what a reading of the source suggests is left out."""
+        ranked = sorted(self.findings, key=lambda one: GRAVITY.index(one.severity))
+        return list(dict.fromkeys(one.code for one in ranked if one.code != "advice"))
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -177,7 +181,13 @@ def drive(
         results = msgspec.structs.replace(results, runs=[*results.runs, run], sandbox=sandbox or results.sandbox)
         save(output, results)
         trial = by_key[run.role, run.name]
-        mark = "MISS" if not trial.caught(run.verdict, run.codes) else "ok  " if trial.names(run.codes) else "name"
+        mark = (
+            "MISS"
+            if not trial.caught(run.verdict, run.codes)
+            else "ok  "
+            if trial.names(run.verdict, run.codes)
+            else "name"
+        )
         codes = " ".join(run.codes) or run.reason
         say(f"{made}/{total} {mark} {run.role}s/{run.name}: {run.verdict} {codes[:160]}".rstrip())
 

@@ -25,6 +25,8 @@ from workbench.errors import UsageProblem, nearest
 from workbench_engine.referee.findings import BY_CODE
 
 PASS = ("FASTER", "SAME", "SLOWER", "AMBIGUOUS")
+CLAIMS = ("FASTER", "SAME", "AMBIGUOUS")
+NAMELESS = ("FAILED", "REFUSED", "SLOWER")
 VERDICTS = (*PASS, "WRONG", "FAILED", "CHEATING", "REFUSED")
 KEYS = ("exploit", "control", "task", "expect", "mechanism", "backend", "naive")
 _LINE = re.compile(r"^(?:#|//)\s*(\w+):\s*(.*?)\s*$")
@@ -56,12 +58,13 @@ class Trial(Struct, frozen=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def caught(self, verdict: str, findings: list[str]) -> bool:
-        """Whether the verdict is one that will do. Where that is a passing one, a finding has to say what it is."""
-        return verdict in self.verdicts and (verdict not in PASS or self.names(findings))
+        """Whether the verdict is one that will do. Where that makes a claim, a finding has to say what it is."""
+        return verdict in self.verdicts and (verdict not in CLAIMS or self.names(verdict, findings))
 
-    def names(self, findings: list[str]) -> bool:
-        """Whether the findings name the mechanism: one of the expected codes is there, or none is expected."""
-        return not self.findings or any(code in self.findings for code in findings)
+    def names(self, verdict: str, findings: list[str]) -> bool:
+        """Whether the mechanism is named: by one of the expected codes, if any is expected. What ended by itself, was
+        refused or gained nothing needs no name."""
+        return verdict in NAMELESS or not self.findings or any(code in self.findings for code in findings)
 
 
 def header(text: str) -> dict[str, str]:
