@@ -507,6 +507,7 @@ class Conductor:
 
     def resume(self) -> None:
         if self._outage.on and not self._paused:
+            self._phase("paused", f"trying again at once: {self._outage.reason}")
             self._outage.try_now()
             return
         if not self._paused:

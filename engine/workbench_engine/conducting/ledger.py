@@ -104,7 +104,9 @@ class Ledger:
                 new.append(earlier)
             members.append(Member(earlier, proposal.sample))
         if members:
-            self._open[context.group] = Group(context, tuple(members))
+            # What only a prompt is made of would be saved again with every group.
+            kept = replace(context, failures=(), remarks=(), budget=ev.Budget())
+            self._open[context.group] = Group(kept, tuple(members))
         self._save()
         self._recorder.record(events)
         return new
