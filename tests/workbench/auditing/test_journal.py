@@ -39,6 +39,20 @@ def test_a_line_cut_in_half_by_a_kill_is_dropped_and_overwritten(tmp_path: Path)
         assert journal.outcomes == [outcome(1), outcome(2)]
 
 
+def test_a_later_outcome_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    slow = replace(outcome(1), state="NOT REFEREED")
+    with Journal(tmp_path, ABOUT) as journal:
+        journal.begin("1/1")
+        journal.add(slow)
+        assert (journal.done(), journal.done(retry=True)) == ({"1/1"}, set())
+        journal.begin("1/1")
+        journal.add(outcome(1))
+    with Journal(tmp_path, ABOUT) as journal:
+        assert journal.outcomes == [outcome(1)]
+        assert journal.done(retry=True) == {"1/1"}
+        assert journal.attempts("1/1") == 0
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [

@@ -54,8 +54,10 @@ class Journal:
                     self._write_about()
                 else:
                     self._same_audit()
-                self.outcomes: list[Outcome] = self._load(RESULTS, Outcome)
+                kept: list[Outcome] = self._load(RESULTS, Outcome)
+                self._by_key = {outcome.key: outcome for outcome in kept}
                 self._attempts = Counter(self._load(ATTEMPTS, str))
+                self._attempts.subtract(outcome.key for outcome in kept)
                 self._results = opened.enter_context((folder / RESULTS).open("ab"))
                 self._begun = opened.enter_context((folder / ATTEMPTS).open("ab"))
             except OSError as error:
@@ -68,9 +70,14 @@ class Journal:
     def __exit__(self, *about: object) -> None:
         self._opened.close()
 
-    def done(self) -> set[str]:
-        """Keys of the rows that have an outcome."""
-        return {outcome.key for outcome in self.outcomes}
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The latest outcome of every row that has one."""
+        return list(self._by_key.values())
+
+    def done(self, retry: bool = False) -> set[str]:
+        """Keys of the rows that have an outcome; with `retry` only of those that this machine could judge."""
+        return {key for key, outcome in self._by_key.items() if not (retry and outcome.state == "NOT REFEREED")}
 
     def attempts(self, key: str) -> int:
         """How often the row was begun without coming to an outcome."""
@@ -86,7 +93,7 @@ class Journal:
             _append(self._results, outcome)
         except OSError as error:
             raise EnvironmentProblem(f"{self.folder}: cannot be written ({error.strerror or error})") from error
-        self.outcomes.append(outcome)
+        self._by_key[outcome.key] = outcome
 
     def _take(self, file: IO[bytes]) -> None:
         try:

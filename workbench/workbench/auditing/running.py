@@ -78,12 +78,13 @@ async def audit(
     values: Mapping[str, int],
     teller: Teller,
     jobs: int = 1,
+    retry: bool = False,
 ) -> None:
-    """Brings every row to an outcome in the journal; those that have one are skipped.
+    """Brings every row to an outcome in the journal; those that have one are skipped (`retry`: if it is a judgement).
 
     Raises EnvironmentProblem when a row needs what this machine lacks.
     """
-    done = journal.done()
+    done = journal.done(retry)
     waiting: list[tuple[Row, Screened]] = []
     for row in rows:
         if row.key in done:

@@ -127,7 +127,7 @@ def notes(
     if beyond := whole.verdicts.get("NOT REFEREED"):
         said.append(
             f"Beyond this machine within the deadline: {beyond} of the rows. --set NAME=NUMBER makes tasks smaller, "
-            "--deadline gives more time."
+            "--retry --deadline SECONDS gives those rows more time."
         )
     if whole.fallbacks:
         said.append(

@@ -17,6 +17,7 @@ from workbench.errors import UsageProblem, nearest
 
 if TYPE_CHECKING:
     from workbench.auditing.journal import About, Journal
+    from workbench.auditing.refereeing import Care
     from workbench.auditing.rows import Row
 
 ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)=(-?\d{1,12})$")
@@ -36,6 +37,9 @@ def audit(
     profile: Annotated[str, typer.Option(help="final: as a winner is confirmed; search: quicker.")] = "final",
     deadline: Annotated[float, typer.Option(min=1, help="Seconds to open a task, and for a candidate.")] = 120.0,
     jobs: Annotated[int, typer.Option(min=1, help="Rows at once, each on two cores of its own.")] = 1,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Try again what was NOT REFEREED (larger --deadline).")
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an earlier audit left there.")] = False,
     report_only: Annotated[bool, typer.Option("--report-only", help="Judge nothing; write the reports anew.")] = False,
     trust: Trust = None,
@@ -47,6 +51,7 @@ def audit(
     found.
     """
     from workbench.auditing.journal import Journal
+    from workbench.auditing.refereeing import Care
     from workbench.auditing.running import chosen, core_pairs
     from workbench.commands.judging import builds
 
@@ -67,15 +72,15 @@ def audit(
         {
             "code": code,
             "profile": profile,
-            "deadline": f"{deadline:g}",
             "set": ",".join(f"{k}={v}" for k, v in sorted(values.items())),
             "trust": "yes" if trusted else "",
         },
     )
     with Journal(output or Path("out") / f"audit-{name}", about, fresh) as journal:
         try:
-            if not report_only and any(row.key not in journal.done() for row in picked):
-                _run(picked, journal, values, profile, deadline, trusted, builds(where), compared, jobs)
+            if not report_only and any(row.key not in journal.done(retry) for row in picked):
+                care = Care(profile, deadline, trusted)
+                _run(picked, journal, care, values, builds(where), compared, jobs, retry)
         finally:
             if journal.outcomes:
                 _report(journal, about, picked, compared, expected, json)
@@ -84,26 +89,23 @@ def audit(
 def _run(
     picked: Sequence[Row],
     journal: Journal,
+    care: Care,
     values: dict[str, int],
-    profile: str,
-    deadline: float,
-    trust: bool,
     cache: Path,
     claim: str,
     jobs: int,
+    retry: bool,
 ) -> None:
     from workbench.auditing.progress import PlainTeller, RichTeller
-    from workbench.auditing.refereeing import Care
     from workbench.auditing.running import audit as run_audit
 
-    done = sum(row.key in journal.done() for row in picked)
+    done = sum(row.key in journal.done(retry) for row in picked)
     if done:
         print(f"{done} of {len(picked)} rows are judged already", file=sys.stderr)
     kind = RichTeller if sys.stderr.isatty() else PlainTeller
     teller = kind(len(picked), done, claim)
     try:
-        care = Care(profile, deadline, trust)
-        asyncio.run(run_audit(picked, journal, care, cache, values, teller, jobs))
+        asyncio.run(run_audit(picked, journal, care, cache, values, teller, jobs, retry))
     finally:
         teller.close()
 
