@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from workbench_engine.referee.advice.codes import Advice, advice
-from workbench_engine.referee.advice.python_names import Names
+from workbench_engine.referee.advice.python_names import Names, nodes_of
 from workbench_engine.referee.advice.python_table import (
     ATTRIBUTES,
     DYNAMIC_MODULES,
@@ -110,7 +110,7 @@ class Reader:
                 ):
                     yield advice("lazy-tensor", node.lineno, "type() with torch.Tensor as its base")
             elif dotted == "types.new_class" and any(
-                isinstance(child, ast.expr) and self._names.is_any(child, _TENSOR) for child in ast.walk(node)
+                isinstance(child, ast.expr) and self._names.is_any(child, _TENSOR) for child in nodes_of(node)
             ):
                 yield advice("lazy-tensor", node.lineno, "types.new_class with torch.Tensor as its base")
             elif dotted in ("torch.equal", "torch.allclose") and any(_is_of_self(one) for one in node.args):
@@ -230,9 +230,10 @@ class Reader:
             yield advice("fallback", node.lineno, "__exit__ that swallows exceptions")
         if node.name in ("__torch_function__", "__torch_dispatch__"):
             yield advice("lazy-tensor", node.lineno, node.name)
-        yield from _counters(node)
+        inside = nodes_of(node)
+        yield from _counters(inside)
         if node.name in ("forward", "__call__"):
-            yield from _forward(node)
+            yield from _forward(node, inside)
 
 
 _LOW = frozenset(("float16", "half", "bfloat16", "torch.float16", "torch.bfloat16", "torch.HalfTensor", "f2", "<f2"))
@@ -264,9 +265,9 @@ def _is_of_self(node: ast.expr) -> bool:
 def _identity(node: ast.expr, names: Names) -> str | None:
     """What an expression identifies a tensor by, if it does: "address", "identity", "content", "shape"."""
     # x.shape[0] is an ordinary number; x.shape is a key.
-    indexed = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Subscript)}
+    indexed = {id(one.value) for one in nodes_of(node) if isinstance(one, ast.Subscript)}
     pointed = False
-    for one in ast.walk(node):
+    for one in nodes_of(node):
         if isinstance(one, ast.Call):
             if isinstance(one.func, ast.Attribute):
                 if one.func.attr in ("data_ptr", "storage", "untyped_storage"):
@@ -308,16 +309,16 @@ def _always_raises(body: Sequence[ast.stmt]) -> bool:
 
 
 def _returns_true(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    returns = [one for one in ast.walk(node) if isinstance(one, ast.Return) and one.value is not None]
+    returns = [one for one in nodes_of(node) if isinstance(one, ast.Return) and one.value is not None]
     return any(not (isinstance(r.value, ast.Constant) and not r.value.value) for r in returns)
 
 
-def _counters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Advice]:
+def _counters(inside: Sequence[ast.AST]) -> Iterator[Advice]:
     """Attributes or globals that are increased here and looked at in a condition."""
-    shared = {name for one in ast.walk(node) if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names}
+    shared = {name for one in inside if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names}
     raised: dict[str, int] = {}
     tested: set[str] = set()
-    for one in ast.walk(node):
+    for one in inside:
         if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add | ast.Sub):
             raised.update({name: one.lineno for name in _kept_name(one.target, shared)})
         elif isinstance(one, ast.Assign) and isinstance(one.value, ast.BinOp) and len(one.targets) == 1:
@@ -325,9 +326,9 @@ def _counters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Advice]:
             sides = [*_kept_name(one.value.left, shared), *_kept_name(one.value.right, shared)]
             raised.update({name: one.lineno for name in kept if name in sides})
         elif isinstance(one, ast.If | ast.IfExp | ast.While):
-            tested.update(n for inner in ast.walk(one.test) for n in _kept_name(inner, shared))
+            tested.update(n for inner in nodes_of(one.test) for n in _kept_name(inner, shared))
         elif isinstance(one, ast.Subscript):
-            tested.update(n for inner in ast.walk(one.slice) for n in _kept_name(inner, shared))
+            tested.update(n for inner in nodes_of(one.slice) for n in _kept_name(inner, shared))
     for name in sorted(tested & set(raised)):
         yield advice("call-count", raised[name], name)
 
@@ -342,17 +343,17 @@ def _kept_name(node: ast.AST, shared: set[str]) -> list[str]:
     return []
 
 
-def _forward(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Advice]:
+def _forward(node: ast.FunctionDef | ast.AsyncFunctionDef, inside: Sequence[ast.AST]) -> Iterator[Advice]:
     """What a forward method does to its arguments, and whether it returns what was kept."""
     arguments = {one.arg for one in [*node.args.posonlyargs, *node.args.args]} - {"self"}
-    for one in ast.walk(node):
+    for one in inside:
         if isinstance(one, ast.Assign):
             for target in one.targets:
                 for flat in _flat(target):
                     if isinstance(flat, ast.Name):
                         # Rebound: from here on it is another thing.
                         arguments.discard(flat.id)
-    for one in ast.walk(node):
+    for one in inside:
         if isinstance(one, ast.Assign | ast.AugAssign):
             targets = one.targets if isinstance(one, ast.Assign) else [one.target]
             for target in targets:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from workbench_engine.referee.advice.codes import Advice, advice
 from workbench_engine.referee.advice.cxx_rules import looks_like_cxx, read_cxx
-from workbench_engine.referee.advice.python_names import Names
+from workbench_engine.referee.advice.python_names import Names, nodes_of
 from workbench_engine.referee.advice.python_rules import Reader
 from workbench_engine.referee.advice.python_table import COMPILERS
 
@@ -32,7 +32,7 @@ def read_python(text: str, depth: int = 0) -> Read:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-        nodes = list(ast.walk(tree))
+        nodes = nodes_of(tree)
         names = Names(nodes)
         found = list(Reader(nodes, names).read())
         inner = list(_embedded(nodes, names, depth))
