@@ -375,6 +375,10 @@ class MemoryRevised(Event, frozen=True):
     text: str
 
 
+DOES_NOT_LEARN = "this policy does not learn"
+"""`PolicyUpdated.skipped` of a policy without a learning step."""
+
+
 class PolicyUpdated(Event, frozen=True):
     """One learning step on one group. `group_mean`/`group_std` are of ln speedup rewards; `best` is a ratio so far."""
 

@@ -52,7 +52,9 @@ def _budget(e: ev.BudgetChanged) -> Said:
 
 
 def _policy(e: ev.PolicyUpdated) -> Said:
-    return ("info", f"policy step {e.step} skipped: {e.skipped}") if e.skipped else None
+    # Of a policy that never learns, a line a step would say nothing.
+    told = e.skipped and e.skipped != ev.DOES_NOT_LEARN
+    return ("info", f"policy step {e.step} skipped: {e.skipped}") if told else None
 
 
 def _floor(e: ev.FloorMeasured) -> Said:

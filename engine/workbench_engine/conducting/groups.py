@@ -12,7 +12,7 @@ from msgspec import Struct
 from workbench_engine.conducting.archive import failed_stage
 from workbench_engine.conducting.evaluation import CORRECT
 from workbench_engine.policies.contract import Context, Outcome, Update
-from workbench_sessions.events import PolicyUpdated
+from workbench_sessions.events import DOES_NOT_LEARN, PolicyUpdated
 from workbench_sessions.projection import Candidate, Details
 
 STATE_KEY = "conductor"
@@ -101,7 +101,7 @@ def policy_updated(
     std = math.sqrt(math.fsum((r - mean) ** 2 for r in known) / max(1, len(known)))
     # A sample without a reward taught nothing, as one at the mean would have.
     rewards = [o.reward if math.isfinite(o.reward) else mean for o in told]
-    done = update or Update(step=step, advantages=(), skipped="this policy does not learn")
+    done = update or Update(step=step, advantages=(), skipped=DOES_NOT_LEARN)
     return PolicyUpdated(
         step=done.step,
         group=group.number,
