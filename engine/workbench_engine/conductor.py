@@ -32,7 +32,7 @@ from workbench_engine.conducting.recorder import Recorder
 from workbench_engine.conducting.remarks import remarks
 from workbench_engine.conducting.rewarding import Paid, judge, taught, unjudged
 from workbench_engine.conducting.signals import Changed
-from workbench_engine.conducting.suspicion import Suspicion
+from workbench_engine.conducting.suspicion import Suspicion, asking
 from workbench_engine.executor import Executor, Job
 from workbench_engine.policies.contract import (
     Context,
@@ -92,7 +92,7 @@ class Conductor:
         self._clock = clock
         self._resumed = resumed
         self._ledger = Ledger(recorder, policy, archive)
-        self._suspicion = Suspicion(recorder, settings.cases)
+        self._suspicion = Suspicion(recorder, settings.cases, asking(settings))
         self._changed = Changed()
         self._waiting: deque[str] = deque()
         self._persons: deque[str] = deque()

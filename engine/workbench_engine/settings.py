@@ -23,7 +23,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     starts). `case` "" leaves the choice of the timed shapes to the backend. `budget` holds until a person changes
     it. `final_threads` 0 means that a confirmation also times with all cores, 1 that it does not. `cores` () means
     all that the process may use, and the last `devices` of them are timed on. `cache_dir` "" is the user's cache
-    folder; `output_dir` "" a folder beside the session. `cases` is the file that remembers cheats, "" none.
+    folder; `output_dir` "" a folder beside the session. `cases` is the file that remembers cheats, "" none;
+    `judge` also asks the model of `llm` about reward jumps, for at most a tenth more than its caps.
     `promising` scales the speedup of the best so far that a search timing must look like reaching to be worth a
     full measurement. `review` says which correct candidates wait for a person in review mode. `reward` says what a
     policy is paid: ln speedup of the verdict, or CUDA-L1's score of the pairs. `staleness` is how many groups may
@@ -51,6 +52,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     output_dir: str = ""
     cache_dir: str = ""
     cases: str = ""
+    judge: bool = False
     final_threads: int = 0
     in_flight: int = 3
     warm_workers: int = 2

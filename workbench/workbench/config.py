@@ -40,6 +40,7 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     warm_workers: int = 2
     final_threads: int = 0
     confirm: bool = True
+    judge: bool = False
     trust: bool = False
     output_dir: str = ""
 

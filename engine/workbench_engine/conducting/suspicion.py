@@ -7,12 +7,15 @@ import asyncio
 import logging
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench_engine.conducting.evaluation import CORRECT
 from workbench_engine.conducting.recorder import Recorder
+from workbench_engine.llm.contract import ask_with
+from workbench_engine.llm.meter import Caps, Meter
+from workbench_engine.llm.settings import LlmSettings
 from workbench_engine.referee.adversary.cases import Cases, CasesUnusable, case_of
 from workbench_engine.referee.adversary.judge import (
-    Ask,
     Library,
     Opinion,
     Suspect,
@@ -21,8 +24,12 @@ from workbench_engine.referee.adversary.judge import (
     worth_asking,
 )
 from workbench_engine.referee.advice.advising import advise, as_findings
+from workbench_engine.settings import RunSettings
 from workbench_sessions import events as ev
 from workbench_sessions.projection import Candidate, Details
+
+if TYPE_CHECKING:
+    from workbench_engine.llm.making import ClosingModel
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +40,48 @@ MOST_HONEST = 30
 """So many correct candidates of this run, the newest, show what is common here and no sign of anything."""
 
 
+MOST_QUESTIONS = 20
+"""A run asks its judge's model at most so often."""
+
+SHARE = 0.1
+"""Of the caps on money and tokens of `[llm]`: what the judge may spend beside the policy."""
+
+
+class Asking:
+    """The judge's own model, made when it is first asked."""
+
+    def __init__(self, settings: LlmSettings) -> None:
+        self._settings = settings
+        self._model: ClosingModel | None = None
+
+    def caps(self) -> Caps:
+        """What the judge may spend; a cap of 0 in the settings is none."""
+        money, tokens = self._settings.money * SHARE, int(self._settings.tokens * SHARE)
+        return Caps(money=money or None, tokens=tokens or None, requests=MOST_QUESTIONS)
+
+    async def __call__(self, prompt: str) -> str:
+        """Raises ValueError or ModelError."""
+        if self._model is None:
+            # The client's library takes a second to import: only who asks pays.
+            from workbench_engine.llm.making import make_model
+
+            self._model = make_model(self._settings, Meter(self.caps()))
+        return await ask_with(self._model)(prompt)
+
+    async def aclose(self) -> None:
+        if self._model is not None:
+            await self._model.aclose()
+
+
+def asking(settings: RunSettings) -> Asking | None:
+    """The model that a run's judge asks; None where the run has none."""
+    return Asking(settings.llm) if settings.judge else None
+
+
 class Suspicion:
     """Advisory throughout: nothing here changes a verdict, and a failure costs a warning, never the run."""
 
-    def __init__(self, recorder: Recorder, cases: str = "", ask: Ask | None = None) -> None:
+    def __init__(self, recorder: Recorder, cases: str = "", ask: Asking | None = None) -> None:
         """`cases`: path of the database of past cheats; "" keeps and compares nothing. `ask`: a model, if any."""
         self._recorder = recorder
         self._cases = Cases(Path(cases)) if cases else None
@@ -86,6 +131,9 @@ class Suspicion:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
+        if self._ask is not None:
+            with suppress(Exception):
+                await self._ask.aclose()
 
     def _warned(self, name: str) -> bool:
         details = self._recorder.projection.details.get(name, Details())

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from tests.engine.conductor.standin import Stage, groups
 
+from workbench_engine.conducting.suspicion import MOST_QUESTIONS, Asking, asking
+from workbench_engine.llm.settings import LlmSettings
 from workbench_engine.referee.adversary.cases import Cases, case_of
+from workbench_engine.settings import RunSettings
 from workbench_sessions import events as ev
 
 THREADED = 'extern "C" void kernel_run() { std::thread t(work); t.detach(); }'
@@ -66,3 +69,20 @@ def test_a_file_that_cannot_be_used_costs_a_warning_not_the_run(tmp_path: Path) 
     said = [e.text for e in stage.events() if isinstance(e, ev.WarningRaised)]
     assert len([one for one in said if "cheats.db" in one]) == 1
     assert stage.of(ev.SessionClosed)[0].outcome == "exhausted"  # type: ignore[attr-defined]
+
+
+def test_a_model_that_cannot_be_asked_leaves_the_likeness(tmp_path: Path) -> None:
+    cases = Cases(tmp_path / "cheats.db")
+    cases.remember(case_of(THREADED, "kernel", [ev.FindingRaised("c1", "hidden-work", "cheat", "worked on")]))
+    stage = Stage(tmp_path, cases=str(cases.path), judge=True)
+    stage.run(groups([text(THREADED.replace("work", "job"), "speedup=9 final=9")]))
+    assert len(findings(stage, "judge")) == 1
+    assert any("the judge's model gave no answer" in e.text for e in stage.events() if isinstance(e, ev.WarningRaised))
+
+
+def test_the_judge_spends_a_tenth_at_most() -> None:
+    caps = Asking(LlmSettings(money=5.0, tokens=1000)).caps()
+    assert (caps.money, caps.tokens, caps.requests) == (0.5, 100, MOST_QUESTIONS)
+    free = Asking(LlmSettings()).caps()
+    assert (free.money, free.tokens, free.requests) == (None, None, MOST_QUESTIONS)
+    assert asking(RunSettings(task="t")) is None

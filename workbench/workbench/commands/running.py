@@ -214,6 +214,7 @@ def settings_of(task: str, name: str, run: RunConfig, where: Places) -> RunSetti
             in_flight=run.in_flight,
             warm_workers=run.warm_workers,
             confirm=run.confirm,
+            judge=run.judge,
         )
     except ValueError as error:
         raise UsageProblem(str(error)) from None
