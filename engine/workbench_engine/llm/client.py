@@ -109,7 +109,11 @@ class OpenAIModel:
             # It took `n` and gave fewer without a word.
             self._quirks = replace(self._quirks, single=True)
             rest = replace(request, n=request.n - len(done.choices), seed=_shifted(request.seed, len(done.choices)))
-            return merged([done, await self._one_by_one(rest, None)])
+            try:
+                return merged([done, await self._one_by_one(rest, None)])
+            except ModelError as error:
+                # What is there is paid for, and better than nothing.
+                return _with_waste(done, [error])
         return done
 
     async def aclose(self) -> None:
@@ -164,7 +168,7 @@ class OpenAIModel:
         for error in failed:
             if not isinstance(error, ModelError):
                 raise error
-        return merged(done)
+        return _with_waste(merged(done), [e for e in failed if isinstance(e, ModelError)])
 
     async def _try(
         self,
@@ -363,6 +367,15 @@ def merged(parts: list[Completion]) -> Completion:
         estimated=any(p.estimated for p in parts),
         wasted_tokens=sum(p.wasted_tokens for p in parts),
         wasted_cost=sum(p.wasted_cost for p in parts),
+    )
+
+
+def _with_waste(done: Completion, failed: list[ModelError]) -> Completion:
+    """With what requests beside it cost that failed."""
+    return replace(
+        done,
+        wasted_tokens=done.wasted_tokens + sum(e.wasted_tokens for e in failed),
+        wasted_cost=done.wasted_cost + sum(e.wasted_cost for e in failed),
     )
 
 

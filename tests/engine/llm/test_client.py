@@ -294,6 +294,23 @@ def test_a_server_that_gives_one_answer_a_request_is_asked_several_times(first: 
     assert len({r["seed"] for r in server.requests if r.get("n", 1) == 1}) >= 2
 
 
+def test_of_several_answers_those_that_came_are_kept() -> None:
+    async def ask(model: OpenAIModel, server: Server) -> Completion:
+        return await model.complete(Request(ASK.messages, n=3))
+
+    done, _, _ = against(says("one"), half, says("two"), fails(500), ask=ask, retries=0)
+    assert sorted(c.text for c in done.choices) in (["one"], ["one", "two"])
+    done, _, _ = against(says("one"), fails(500), ask=ask, retries=0)
+    assert [c.text for c in done.choices] == ["one"]
+
+
+def test_what_a_broken_try_cost_is_told() -> None:
+    done, _, _ = against(half, says("whole"), price=Price(input=3.0, output=3.0))
+    assert done.wasted_tokens > 0 and done.wasted_cost == pytest.approx(done.wasted_tokens * 3e-6)
+    error, _, _ = against(half, retries=1, price=Price(input=3.0, output=3.0))
+    assert error.wasted_tokens == 2 * done.wasted_tokens
+
+
 def test_a_prompt_that_is_too_long_loses_what_matters_least() -> None:
     async def picky(x: Exchange) -> None:
         sent = sum(len(m["content"]) for m in x.body["messages"]) // 3 + x.body["max_tokens"]
