@@ -117,6 +117,12 @@ def test_no_row_at_all_has_no_numbers() -> None:
     assert headline([group]) == "no row is judged"
 
 
+def test_without_any_claim_only_the_refereed_side_is_shown() -> None:
+    group = whole([outcome(1, "FASTER", None, 2.0), outcome(2, "NO CODE", None)])
+    assert [cells[1] for cells in group_cells(group)] == ["refereed, all rows", "refereed, valid rows"]
+    assert "nothing claimed" in headline([group])
+
+
 def test_quartiles_of_four_values() -> None:
     found = numbers([1.0, 2.0, 3.0, 4.0])
     assert found is not None and (found.p25, found.median, found.p75, found.max) == (1.75, 2.5, 3.25, 4.0)

@@ -43,7 +43,10 @@ def row_cells(outcome: Outcome, claim: str) -> list[str]:
 
 
 def group_cells(group: Group) -> list[list[str]]:
-    """Claimed and refereed over all rows; over the judged ones where that are fewer; over the valid ones."""
+    """Claimed and refereed over all rows; over the judged ones where that are fewer; over the valid ones.
+
+    Claims only where there are any.
+    """
     sides = (
         ("claimed, all rows", group.claimed),
         ("refereed, all rows", group.refereed),
@@ -52,7 +55,8 @@ def group_cells(group: Group) -> list[list[str]]:
         ("claimed, valid rows", group.valid_claimed),
         ("refereed, valid rows", group.valid_refereed),
     )
-    return [[group.name, side, *_cells(n)] for side, n in sides if n is not None]
+    shown = [(side, n) for side, n in sides if n is not None and (group.unclaimed < group.rows or side[0] == "r")]
+    return [[group.name, side, *_cells(n)] for side, n in shown]
 
 
 def count_cells(group: Group) -> list[str]:
