@@ -41,7 +41,15 @@ _QUERY = """
 (using_declaration) @using
 (function_definition) @function
 (call_expression) @call
+(init_declarator declarator: (identifier) @variable)
+(declaration declarator: (identifier) @variable)
+(parameter_declaration declarator: (identifier) @variable)
+(pointer_declarator declarator: (identifier) @variable)
+(array_declarator declarator: (identifier) @variable)
+(reference_declarator (identifier) @variable)
+(for_range_loop declarator: (identifier) @variable)
 """
+_KIND = re.compile(r"\((\w+)")
 _WORD = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
@@ -58,8 +66,12 @@ def _grammar() -> Language:
 
 @functools.cache
 def _query() -> Query:
+    grammar = _grammar()
+    # Grammars differ in what they name: a pattern of an unknown node would make the whole query invalid.
     known = [
-        line for line in _QUERY.split("\n") if line and _grammar().id_for_node_kind(line[1 : line.index(")")], True)
+        line
+        for line in _QUERY.splitlines()
+        if (kind := _KIND.match(line)) is not None and grammar.id_for_node_kind(kind[1], True)
     ]
     return Query(_grammar(), "\n".join(known))
 
@@ -101,6 +113,7 @@ class _Reader:
     def __init__(self, found: dict[str, list[Node]]) -> None:
         self._found = found
         self._own = {name for node in found.get("function", ()) if (name := _function_name(node))}
+        self._variables = {_text(node) for node in found.get("variable", ())}
         self._aliases = dict(pair for node in found.get("alias", ()) if (pair := _alias(node)) is not None)
         self._opened = [name for node in found.get("using", ()) if (name := _opened(node))]
 
@@ -111,7 +124,7 @@ class _Reader:
         for node in (*self._found.get("name", ()), *self._found.get("type", ())):
             if node.parent is None or node.parent.type != "qualified_identifier":
                 # `half` is a type; a variable may be called so.
-                if node.type == "identifier" and _text(node) in ONLY_TYPES:
+                if node.type == "identifier" and (_text(node) in ONLY_TYPES or self._is_variable(node)):
                     continue
                 yield from self._name(_text(node), _line(node))
         for node in self._found.get("field", ()):
@@ -128,6 +141,10 @@ class _Reader:
             yield from self._assembly(node)
         for node in self._found.get("call", ()):
             yield from _lookup(node)
+
+    def _is_variable(self, node: Node) -> bool:
+        """A variable may be called `time`; what is called as a function is the function."""
+        return _text(node) in self._variables and not _is_called(node)
 
     def _name(self, name: str, line: int) -> Iterator[Advice]:
         name = name.removeprefix("::")

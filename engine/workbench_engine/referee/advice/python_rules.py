@@ -18,9 +18,7 @@ from workbench_engine.referee.advice.python_table import (
 )
 
 _FLAG_ROOTS = ("torch.backends", "torch._dynamo", "torch._inductor", "os.environ", "torch.fx", "torch._C")
-_FOREIGN = frozenset(
-    ("torch", "os", "sys", "time", "builtins", "numpy", "math", "gc", "inspect", "threading", "random", "types")
-)
+_OWN = frozenset(("builtins.globals()", "builtins.locals()"))
 _TENSOR = ("torch.Tensor", "torch._C.TensorBase", "torch._C._TensorBase", "torch.nn.Parameter")
 _LOADERS = ("ctypes.CDLL", "ctypes.cdll.LoadLibrary", "torch.ops.load_library")
 _SETTERS = ("builtins.setattr", "builtins.delattr", "builtins.object.__setattr__", "builtins.type.__setattr__")
@@ -240,7 +238,8 @@ _LOW = frozenset(("float16", "half", "bfloat16", "torch.float16", "torch.bfloat1
 
 
 def _is_foreign(dotted: str) -> bool:
-    return dotted.partition(".")[0] in _FOREIGN
+    """Every name that could be resolved came from an import or is built in; the file's own names never resolve."""
+    return dotted not in _OWN
 
 
 def _flat(target: ast.expr) -> Iterator[ast.expr]:

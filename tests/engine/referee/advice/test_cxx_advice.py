@@ -36,6 +36,11 @@ EVASIONS = {
     "after slashes in a string": ("thread", body('const char* s = "//"; std::thread t(work);')),
     "after an open comment in a string": ("thread", body('const char* s = "/*"; std::thread t(work);')),
     "after a raw string": ("thread", body('const char* s = R"(" // )"; std::thread t(work);')),
+    "fork behind a variable of its name": (
+        "process",
+        "void g(int fork) { h(fork); }\n" + body("if (fork() == 0) spin();"),
+    ),
+    "fork by its address": ("process", body("auto f = &fork; f();")),
     "fork": ("process", body("if (fork() == 0) spin();")),
     "pointer cache": ("cache", "static std::unordered_map<const void*, float*> seen;\n" + body("")),
     "static pointer": ("cache", body("static const float* last = nullptr; if (in[0] == last) return;")),
@@ -92,6 +97,8 @@ HONEST = {
     "own members": "struct S { int time; float open; };\nfloat f(S s) { return s.time + s.open; }",
     "allocation": "torch::Tensor f(torch::Tensor x) { auto y = torch::empty_like(x); return y; }",
     "parallel_for": "void f() { at::parallel_for(0, n, 1, [&](int64_t a, int64_t b) { g(a, b); }); }",
+    "variables of C names": body("float time = 1; for (int read : xs) time += read; g(time);"),
+    "parameters of C names": "float f(float* open, float& write, float clock[4]) { return *open + write + clock[0]; }",
     "a variable called half": body("const long half = dim[0] / 2; g(half);"),
     "constant macro": "#define TILE 64 // std::thread\n#define MAX(a, b) ((a) > (b) ? (a) : (b))\n" + body(""),
 }

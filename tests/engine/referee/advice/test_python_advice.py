@@ -63,6 +63,8 @@ EVASIONS = {
     "patch of setattr's alias": ("patch", "import torch\ns = setattr\ns(torch, 'allclose', f)"),
     "patch of comparison": ("patch", "import torch\ntorch.Tensor.__eq__ = f"),
     "patch of an object's class": ("patch", "type(y).__eq__ = f"),
+    "patch of any module": ("patch", "import statistics\nstatistics.mean = f"),
+    "patch of the main module": ("patch", "import sys\nsys.modules['__main__'].Module.run = f"),
     "changed class": ("patch", "y.__class__ = Lazy"),
     "shadowed module": ("patch", "import sys\nsys.modules['statistics'] = fake"),
     "timer": ("timer", "from time import perf_counter as p\nt = p()"),
@@ -153,6 +155,7 @@ HONEST = {
         "    i = tl.program_id(0) * B + tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i, mask=i < n), mask=i < n)"
     ),
     "forward": "class ModelNew:\n    def forward(self, x):\n        y = self.f(x)\n        y[0] = 1\n        return y",
+    "own globals": "globals()['x'] = 1",
     "a field called half": "y = x * self.half",
     "rebound argument": "class M:\n    def forward(self, x):\n        x = x.clone()\n        x += 1\n        return x",
     "counter without a test": "class M:\n    def f(self):\n        self.n += 1",
