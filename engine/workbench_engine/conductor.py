@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench_engine.conducting import groups as grouping
+from workbench_engine.conducting.ahead import Ahead
 from workbench_engine.conducting.archive import Archive
 from workbench_engine.conducting.clock import RunClock
 from workbench_engine.conducting.confirming import next_to_confirm, promising_above
@@ -101,6 +103,7 @@ class Conductor:
         self._complete: deque[Group] = deque()
         self._learning: int | None = None
         self._asking: dict[int, int] = {}
+        self._ahead = Ahead(settings.in_flight)
         self._barren = 0
         self._exhausted = ""
         self._spent_by_policy = ""
@@ -288,12 +291,14 @@ class Conductor:
         probing = False
         try:
             while True:
+                start_s = time.monotonic()
                 try:
                     asked = await self._policy.propose(context, n)
                 except PolicyUnavailable as gone:
                     probing = await self._outage.wait(gone, probing)
                     continue
                 self._outage.over()
+                self._ahead.asking.add(time.monotonic() - start_s)
                 return asked
         except NothingUsable as nothing:
             # The policy works, only this time nothing came of it.
@@ -328,7 +333,8 @@ class Conductor:
     def _wants_a_group(self) -> bool:
         limit = self._settings.staleness
         fresh = limit is None or self._ledger.unlearned <= limit
-        few = len(self._waiting) < LOW_WATER + self._policy.in_flight
+        room = len(self._asking) < self._ahead.target(self._policy.in_flight, self._settings.group_size)
+        few = len(self._waiting) <= LOW_WATER and room
         return self._active() and fresh and few and not self._outage.on
 
     def _idle(self) -> bool:
@@ -357,8 +363,10 @@ class Conductor:
                 name = queue.popleft()
                 self._in_flight.add(name)
                 self._changed.notify()
+                start_s = time.monotonic()
                 try:
                     await self._judge(name, "search")
+                    self._ahead.judging.add(time.monotonic() - start_s)
                 finally:
                     self._in_flight.discard(name)
                     self._changed.notify()
