@@ -61,7 +61,8 @@ def test_what_is_no_usable_kernel_counts_as_one_and_is_said() -> None:
     assert group.claimed.mean == pytest.approx((4 + 1 + 8 + 100 + 3 + 1.5 + 9) / 7)
     assert (group.valid, group.unusable, group.no_code, group.not_judged, group.unclaimed) == (3, 2, 1, 1, 1)
     said = " ".join(notes([group], "score", 7, {}, "a device", "a cage"))
-    assert "4 of 7 count as 1.0" in said and "1 rows without a claim" in said and "Incomplete" not in said
+    assert "refereed 1.0 over all rows: 4 of 7 (no code: 1; no usable kernel" in said
+    assert "claimed 1.0: 1 of 7" in said and "absent" not in said and "Incomplete" not in said
 
 
 def test_the_valid_rows_are_also_summed_up_alone_on_both_sides() -> None:

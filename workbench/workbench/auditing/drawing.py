@@ -108,12 +108,11 @@ def stacked(bars: Sequence[tuple[str, Sequence[tuple[str, str, int]]]]) -> str:
         for label, mark, n in pieces:
             wide = width * n / total
             title = f"<title>{escape(f'{name}: {n} {label}')}</title>"
+            count = f'<text class="count" x="{at + wide / 2:.1f}" y="{top + 16}">{n}</text>' if wide > 18 else ""
             parts.append(
                 f'<g class="{escape(mark)}">{title}<rect class="piece" x="{at:.1f}" y="{top}" '
-                f'width="{wide:.1f}" height="24"/></g>'
+                f'width="{wide:.1f}" height="24"/>{count}</g>'
             )
-            if wide > 18:
-                parts.append(f'<text class="count" x="{at + wide / 2:.1f}" y="{top + 16}">{n}</text>')
             at += wide
     height = 16 + len(bars) * step
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(parts)}</svg>'

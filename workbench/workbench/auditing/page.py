@@ -48,7 +48,8 @@ figure{margin:0}figcaption{color:var(--dim);font-size:13px}
 svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif;fill:var(--dim)}
 .grid{stroke:var(--line)}.grid.one{stroke:var(--dim)}.diagonal{stroke:var(--dim);stroke-dasharray:4 4}
 .dot,.piece{fill:var(--c)}.hollow{fill:var(--bg);stroke:var(--c);stroke-width:1.5}.bar{stroke:var(--c);stroke-width:1.5}
-svg text.count{fill:var(--bg);text-anchor:middle}.curve{fill:none;stroke-width:2}
+svg text.count{fill:var(--bg);text-anchor:middle}.nocode text.count,
+.notjudged text.count{fill:var(--fg)}.curve{fill:none;stroke-width:2}
 .curve.claimed{stroke:var(--claimed);stroke-dasharray:5 3}.curve.refereed{stroke:var(--refereed)}
 .chip{display:inline-block;margin-right:14px;white-space:nowrap}.chip i{display:inline-block;width:10px;height:10px;
 border-radius:50%;background:var(--c);margin-right:5px}.state{color:var(--c);font-weight:600}

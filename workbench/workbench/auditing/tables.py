@@ -122,11 +122,16 @@ def notes(
         "and enter none of them."
     )
     ones = whole.no_code + whole.unusable + whole.not_judged + whole.absent
-    said.append(
-        f"Over all rows, {ones} of {whole.rows} count as 1.0: {whole.no_code} hold no code, {whole.unusable} no usable "
-        f"kernel (WRONG, CHEATING or FAILED), {whole.not_judged} could not be judged (task refused, or beyond this "
-        f"machine), {whole.absent} are absent. {whole.unclaimed} rows without a claim count as claimed 1.0."
+    parts = (
+        (whole.no_code, "no code"),
+        (whole.unusable, "no usable kernel (WRONG, CHEATING or FAILED)"),
+        (whole.not_judged, "not judged (task refused, or beyond this machine)"),
+        (whole.absent, "absent"),
     )
+    why = "; ".join(f"{word}: {n}" for n, word in parts if n)
+    said.append(f"Counted as refereed 1.0 over all rows: {ones} of {whole.rows}{f' ({why})' if why else ''}.")
+    if whole.unclaimed:
+        said.append(f"Without a claim, counted as claimed 1.0: {whole.unclaimed} of {whole.rows}.")
     said.append(f"FASTER one by one: {whole.faster}. Tested together (Holm, 5 %): {whole.holm_faster} of {whole.rows}.")
     if beyond := whole.verdicts.get("NOT REFEREED"):
         said.append(

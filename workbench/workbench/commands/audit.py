@@ -131,6 +131,7 @@ def _report(
     outcomes = ordered([o for o in journal.outcomes if o.key in keys])
     if not outcomes:
         return
+    print("summing up", file=sys.stderr, flush=True)
     groups = summarise(outcomes, claim, expected)
     device = f"{about.cpu or 'this CPU'}, torch {about.torch}"
     cages = sorted({o.sandbox for o in outcomes if o.sandbox})
