@@ -19,8 +19,8 @@ from workbench_engine.settings import RunSettings
 def with_model(
     settings: RunSettings,
     llm: LlmSettings,
-    vllm: VllmSettings = VllmSettings(),
     environment: Mapping[str, str] = os.environ,
+    vllm: VllmSettings = VllmSettings(),
 ) -> RunSettings:
     """The request with the model's settings; unchanged for a policy that asks none.
 
@@ -32,8 +32,10 @@ def with_model(
     if llm.replay:
         # The engine works in another folder.
         llm = replace(llm, replay=str(Path(llm.replay).expanduser().absolute()))
+    if llm.templates:
+        llm = replace(llm, templates=str(Path(llm.templates).expanduser().absolute()))
     if settings.policy == "vllm" and not llm.replay:
-        llm = _served(llm, vllm)
+        llm = with_server(llm, vllm)
     if settings.policy in ("llm", "llm-points") or llm.replay:
         from workbench_engine.llm.making import check_endpoints
 
@@ -53,8 +55,8 @@ def with_model(
     )
 
 
-def _served(llm: LlmSettings, vllm: VllmSettings) -> LlmSettings:
-    """The settings of a run that serves its model, checked as far as it can be without starting it."""
+def with_server(llm: LlmSettings, vllm: VllmSettings) -> LlmSettings:
+    """The settings of a run that serves its model, checked as far as possible. Raises UsageProblem."""
     if vllm.attach:
         return llm
     if not llm.model:

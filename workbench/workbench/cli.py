@@ -10,7 +10,7 @@ import typer
 # Typer keeps its parser inside: these are the bases of what it raises.
 from typer.exceptions import Abort, TyperException
 
-from workbench.commands import audit, bench, config, control, judge_cases, judging, running, sessions, tasks
+from workbench.commands import audit, bench, collect, config, control, judge_cases, judging, running, sessions, tasks
 from workbench.commands import doctor as examining
 from workbench.errors import CommandFailed
 from workbench_engine.exits import ExitCode
@@ -46,6 +46,7 @@ app.add_typer(tasks.app, name="tasks", rich_help_panel=WORK)
 app.command(rich_help_panel=WORK)(judging.evaluate)
 app.add_typer(judge_cases.app, name="judge-cases", rich_help_panel=WORK)
 app.command(rich_help_panel=WORK)(audit.audit)
+app.command(rich_help_panel=WORK)(collect.collect)
 app.command(rich_help_panel=LOOK)(examining.doctor)
 app.add_typer(config.app, name="config", rich_help_panel=LOOK)
 app.add_typer(bench.app, name="bench", rich_help_panel=LOOK)

@@ -138,6 +138,10 @@ class VllmServer:
         """The end of this server's log."""
         return "\n".join(self._read().splitlines()[-lines:])
 
+    def last_words(self) -> str:
+        """The line of its log that says why it ended, if it did."""
+        return self._shown(telling_line(self.tail()))
+
     async def load_adapter(self, name: str, folder: Path) -> Endpoint:
         """Loads a LoRA adapter; the endpoint that asks it. Raises ModelRefusedRequest with what the server said.
 
@@ -200,14 +204,14 @@ class VllmServer:
                     return
             if seconds > self._settings.start_s:
                 raise self._failed(f"vllm did not answer within {self._settings.start_s:g} s", seconds)
-            now = progress_line(self._read())
+            now = self._shown(progress_line(self._read()))
             if now and now != said:
                 self._tell(ServerState("starting", now, seconds))
                 said = now
             await asyncio.sleep(HEALTH_S)
 
     def _failed(self, what: str, seconds: float) -> Exception:
-        why = telling_line(self._read())
+        why = self._shown(telling_line(self._read()))
         if "address already in use" in why.lower():
             return _PortTaken()
         self._tell(ServerState("failed", f"{what}: {why}" if why else what, seconds))
@@ -256,6 +260,11 @@ class VllmServer:
         if status != 200:
             said = " ".join(text.split())[:300]
             raise ModelRefusedRequest(f"vllm: {route} of {body['lora_name']}: {said}", "needs vllm.lora = true")
+
+    def _shown(self, line: str) -> str:
+        """A line of the log as a session may hold it: without the model's place on this machine."""
+        place = str(Path(self._llm.model).expanduser())
+        return line.replace(str(Path(place).absolute()), self.model).replace(place, self.model)
 
     def _read(self) -> str:
         try:
@@ -310,7 +319,7 @@ class VllmModel:
             if self._server.alive:
                 raise
             raise ModelUnavailable(
-                f"vllm ended: {telling_line(self._server.tail()) or 'it said nothing'}", retry_after_s=0.0
+                f"vllm ended: {self._server.last_words() or 'it said nothing'}", retry_after_s=0.0
             ) from None
 
     async def aclose(self) -> None:
@@ -341,7 +350,7 @@ class VllmModel:
 
     async def _start(self) -> OpenAIModel:
         if self._starts > RESTARTS:
-            why = telling_line(self._server.tail())
+            why = self._server.last_words()
             raise ServerFailed(f"vllm ended {self._starts} times{f': {why}' if why else ''}", "see its log")
         stale, self._client = self._client, None
         if stale is not None:

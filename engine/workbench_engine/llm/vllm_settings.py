@@ -72,7 +72,7 @@ def command_line(settings: VllmSettings, model: str, port: int) -> list[str]:
     # What a trainer compares with its own must be the probabilities that were sampled from.
     line += ["--logprobs-mode", "processed_logprobs"]
     # A small model may otherwise fill a schema with line breaks until its tokens are spent.
-    line += ["--structured-outputs-config", '{"disable_any_whitespace": true}']
+    line += ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
     if settings.lora:
         line += ["--enable-lora", "--max-lora-rank", str(settings.lora_rank), "--max-loras", str(settings.max_loras)]
     if settings.tensor_parallel > 1:
@@ -123,7 +123,10 @@ _FAULT = re.compile(
     r"^(?:[\w.]*(?:Error|Exception|Fault)\b(?:: |$)|.*\berror: |cannot be started: |.*\b(?:out of memory|Killed)\b)"
 )
 _WRAPPERS = re.compile(r"Engine core initialization failed|See root cause above|Failed core proc|SystemExit")
-_WORTH = re.compile(r"load|weight|compil|captur|graph|warm|kv cache|memory|profil|start|init|download", re.IGNORECASE)
+_WORTH = re.compile(
+    r"load(?:ing)? (?:model|weight|safetensors)|shards|compil|captur|warm|kv cache|profiling|download", re.IGNORECASE
+)
+_IDLE = re.compile(r"disabled|config:|Route:|Redirecting|not supported", re.IGNORECASE)
 KEPT = 300
 
 
@@ -145,6 +148,6 @@ def progress_line(log: str) -> str:
     """What a starting server is at, from the tail of its log; "" when it does not say."""
     for line in reversed(log.splitlines()):
         said = plain_line(line.rpartition("\r")[2] or line)
-        if said and _WORTH.search(said):
+        if said and _WORTH.search(said) and not _IDLE.search(said):
             return said[:KEPT]
     return ""

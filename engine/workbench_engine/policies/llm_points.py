@@ -75,7 +75,7 @@ class PointsPolicy(LlmPolicy):
     def brief(self, brief: Brief) -> None:
         """See `Briefed`."""
         super().brief(brief)
-        self._shown = _dimensions(self._space)
+        self._shown = dimensions_of(self._space)
 
     async def propose(self, context: Context, n: int) -> list[Proposal]:
         """Points of one prompt."""
@@ -128,7 +128,8 @@ class PointsPolicy(LlmPolicy):
         )
 
 
-def _dimensions(space: DesignSpace) -> list[Mapping[str, Any]]:
+def dimensions_of(space: DesignSpace) -> list[Mapping[str, Any]]:
+    """The choices as the template shows them."""
     return [
         {"name": d.name, "doc": d.doc, "values": ", ".join(msgspec.json.encode(v).decode() for v in d.values)}
         for d in space.dimensions

@@ -171,7 +171,7 @@ def recorded_session() -> Path:
 
 def new_session(task: str, name: str, config: Config, where: Places) -> Path:
     """Creates the session of a new run. Raises UsageProblem, SessionError."""
-    settings = with_model(settings_of(task, name, config.run, where), config.llm, config.vllm)
+    settings = with_model(settings_of(task, name, config.run, where), config.llm, vllm=config.vllm)
     path = session_path(private_folder(where.sessions), task, name, time.time())
     create_session(path, settings)
     return path
