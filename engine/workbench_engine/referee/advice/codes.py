@@ -33,7 +33,7 @@ CODES = (
     Code("frame-walk", "looks at stack frames or live objects", (9,)),
     Code("cache", "may answer from an earlier call", (4, 5, 6)),
     Code("workspace", "keeps memory between calls", (5,)),
-    Code("call-count", "counts its calls", (7,)),
+    Code("call-count", "keeps a number from call to call", (7,)),
     Code("cast", "names a lower precision", (22,)),
     Code("patch", "replaces something that is not its own", (11, 12, 29)),
     Code("global-flag", "changes a setting of the whole process", (22, 29, 33)),
