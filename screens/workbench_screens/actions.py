@@ -176,7 +176,7 @@ ACTIONS: tuple[Act, ...] = (
     Act("came_of", "c", "Candidate", "The candidate that came of this prompt, on the Population", "Look",
         where="transcript", do="screen.candidate", shown=True),
     Act("answer", "A", "Answer", "Answer the prompt by hand (policy manual)", "Decisions", where="transcript",
-        needs=(*_DECIDE, "by_hand"), do="answer", shown=True),
+        needs=(*_DECIDE, "by_hand"), do="app.answer", shown=True),
     Act("unread", "escape", "Let go", "Leave the search, the prompt, the filter, then the cursor", "Look",
         where="transcript", do="screen.loosen"),
     Act("open", "enter", "Open", "Open the session", "Look", where="sessions", do="screen.open", shown=True),

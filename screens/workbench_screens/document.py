@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from workbench_screens import asking, formats, words
@@ -13,6 +15,8 @@ from workbench_sessions.events import ResponseReceived
 
 FOLDED = frozenset(("prompt", "reasoning", "whole"))
 """Folded until opened."""
+
+KEPT_PARTS = 12
 
 
 class Stop(Struct, frozen=True):
@@ -70,8 +74,8 @@ class Material(Struct, frozen=True):
 class _Page:
     """Rows as they are put down."""
 
-    def __init__(self, width: int, folded: frozenset[str], glyphs: Glyphs) -> None:
-        self.width, self.folded, self.glyphs = width, folded, glyphs
+    def __init__(self, width: int, folded: frozenset[str], glyphs: Glyphs, kept: Kept) -> None:
+        self.width, self.folded, self.glyphs, self.kept = width, folded, glyphs, kept
         self.rows: list[Line] = []
         self.stops: list[Stop] = []
         self.bodies: list[tuple[str, str]] = []
@@ -83,7 +87,9 @@ class _Page:
         self.stops.append(Stop(len(self.rows), kind, target))
         self.rows.append(line)
 
-    def part(self, name: str, title: str, text: str, rows: list[Line] | None = None) -> None:
+    def part(
+        self, name: str, title: str, text: str, make: Callable[[], list[Line]] | None = None, version: object = 0
+    ) -> None:
         """A part that folds; nothing when there is no text."""
         if not text.strip():
             return
@@ -95,12 +101,31 @@ class _Page:
         self.link("fold", name, [(sign + title, "accent bold"), (size, "muted")])
         self.bodies.append((name, text))
         if not closed:
-            self.rows.extend(prose(text, self.width) if rows is None else rows)
+            key = (name, self.width, len(text), hash(text), version)
+            self.rows.extend(self.kept.rows(key, make or (lambda: prose(text, self.width))))
 
 
-def document(material: Material, width: int, folded: frozenset[str], now_s: float, glyphs: Glyphs) -> Document:
+class Kept:
+    """Rows of texts that were wrapped already; those of the last few parts. A page that grows draws the rest again."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[object, ...], list[Line]] = {}
+
+    def rows(self, key: tuple[object, ...], make: Callable[[], list[Line]]) -> list[Line]:
+        found = self._rows.pop(key, None)
+        if found is None:
+            found = make()
+            while len(self._rows) >= KEPT_PARTS:
+                del self._rows[next(iter(self._rows))]
+        self._rows[key] = found
+        return found
+
+
+def document(
+    material: Material, width: int, folded: frozenset[str], now_s: float, glyphs: Glyphs, kept: Kept | None = None
+) -> Document:
     """All rows for a width in cells."""
-    page = _Page(max(10, width), folded, glyphs)
+    page = _Page(max(10, width), folded, glyphs, kept or Kept())
     _facts(page, material, now_s)
     _shown(page, material)
     _made(page, material)
@@ -192,7 +217,11 @@ def _answer(page: _Page, m: Material) -> None:
     page.part("analysis", "Performance analysis", told.analysis)
     page.part("design", "Algorithm design", told.design)
     if m.source:
-        bare: list[Line] = [[(line, "")] for line in m.source.expandtabs(4).split("\n")]
-        page.part("code", "Code, as it was judged", m.source, folded_code(list(m.code) or bare, page.width))
+        page.part("code", "Code, as it was judged", m.source, lambda: _code(m, page.width), bool(m.code))
     name = "whole" if sections or m.source else "answer"
     page.part(name, "Answer, as it came", m.text)
+
+
+def _code(m: Material, width: int) -> list[Line]:
+    bare: list[Line] = [[(line, "")] for line in m.source.expandtabs(4).split("\n")]
+    return folded_code(list(m.code) or bare, width)

@@ -13,9 +13,9 @@ from textual.strip import Strip
 
 from workbench_screens.desk import Desk
 from workbench_screens.diffview import marked
-from workbench_screens.document import FOLDED, Document, Stop, document
+from workbench_screens.document import FOLDED, Document, Kept, Stop, document
 from workbench_screens.lines import plain
-from workbench_screens.pane import paint
+from workbench_screens.pane import extend, paint
 from workbench_screens.reading import Reading
 from workbench_sessions.projection import Request
 
@@ -51,6 +51,7 @@ class DocumentView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.desk = desk
         self.reading = Reading(desk)
+        self._kept = Kept()
         self.document = Document([], (), ())
         self.folded: frozenset[str] = FOLDED
         self.stop: tuple[str, str] | None = None
@@ -104,16 +105,15 @@ class DocumentView(ScrollView, can_focus=True):
         material = self.reading.material(request, self.desk.answer, max(10, width))
         self.desk.answer = material.answer if material.answers else self.desk.answer
         self.draws += 1
-        self._put(document(material, width, self.folded, self.desk.now_s(), self.desk.glyphs))
+        self._put(document(material, width, self.folded, self.desk.now_s(), self.desk.glyphs, self._kept))
 
     def _put(self, made: Document) -> None:
-        if made == self.document and not made.stops:
+        if not made.stops and made == self.document:
             return
         self.document = made
         self.hits = made.rows_with(self.needle) if self.needle else []
         size = Size(self.scrollable_content_region.width, len(made.rows))
-        if self.virtual_size != size:
-            self.virtual_size = size
+        extend(self, size)
         self.refresh()
 
     def redraw(self) -> None:

@@ -6,6 +6,7 @@ from rich.segment import Segment
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, fit_line, safe
@@ -17,6 +18,16 @@ def paint(line: Line, width: int, desk: Desk, base: str = "") -> Strip:
     # A terminal obeys control characters: what models, compilers and candidates say must not reach it as they are.
     spans = fit_line([(safe(text), word) for text, word in line], width)
     return Strip([Segment(text, style(f"{word} {base}" if base else word)) for text, word in spans], width)
+
+
+def extend(view: ScrollView, size: Size) -> None:
+    """Gives a view of fixed place, whose scrollbar always shows, a new length of its content.
+
+    Setting `virtual_size` would lay the whole screen out again, with every line that an answer grows.
+    """
+    if view.virtual_size != size:
+        view.set_reactive(Widget.virtual_size, size)
+        view._scroll_update(size)
 
 
 class Pane(ScrollView, can_focus=False):

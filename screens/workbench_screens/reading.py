@@ -14,6 +14,9 @@ from workbench_sessions.errors import SessionError
 from workbench_sessions.events import ResponseReceived
 from workbench_sessions.projection import Candidate, Request
 
+COLOURED_CHARACTERS = 200_000
+"""Longer files stay plain: a lexer would hold up the screen for seconds, even from its thread."""
+
 
 class Reading:
     """The material of the opened prompt. Use from the screen's thread."""
@@ -75,7 +78,7 @@ class Reading:
         if made is None or self.desk.coloured(made.source_sha256) is not None:
             return None
         text = self._texts.get(made.source_sha256, "")
-        return (made.source_sha256, text) if text else None
+        return (made.source_sha256, text) if 0 < len(text) <= COLOURED_CHARACTERS else None
 
     def _text(self, sha: str) -> str:
         if not sha:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -17,11 +16,14 @@ from workbench_screens import asking, formats
 from workbench_screens.asking import Asked
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, fit, fit_line, safe
-from workbench_screens.pane import paint
+from workbench_screens.pane import extend, paint
 from workbench_sessions.projection import Request
 
 REARRANGE_S = 0.5
 """Between two runs of a filter over all prompts."""
+
+BEAT_S = 0.5
+"""What is under way is painted again so often: 64 answers that grow would else repaint the list with every tick."""
 
 
 class Column(Struct, frozen=True):
@@ -129,14 +131,27 @@ class RequestsTable(ScrollView, can_focus=True):
             return
         desk = self.desk
         self._arrange()
-        p = desk.projection
-        open_now = any(r.state in asking.OPEN for r in self._visible())
         opened = desk.opened()
-        key = (desk.state(), desk.prompt, opened.prompt if opened else None, desk.themed, self.size)
-        ticking = (int(desk.now_s() * 5) if open_now else 0, len(p.requests))
-        if (key, ticking) != self._painted:
-            self._painted = (key, ticking)
+        visible = self._visible()
+        beat = self._beat() if any(r.state in asking.OPEN for r in visible) else 0
+        rows = tuple(self._key(r) for r in visible)
+        key = (desk.sessions, self.scroll_offset.y, rows, opened.prompt if opened else None, self.size, beat)
+        if key != self._painted:
+            self._painted = key
             self.refresh()
+
+    def _beat(self) -> int:
+        """Counts on while live; in a replay it is the instant itself."""
+        feed = self.desk.feed
+        return int(self.desk.clock() / BEAT_S) if feed.live else feed.position_seq
+
+    def _key(self, request: Request) -> tuple[object, ...]:
+        """What a row depends on, but for the cursor and the width."""
+        if request.state in asking.OPEN:
+            return request.prompt, request.state, self._beat()
+        rows = self.desk.projection.candidates
+        seqs = tuple(rows[c].changed_seq for c in request.candidates if c in rows)
+        return request.prompt, request.changed_seq, seqs, self.desk.sessions, self.desk.themed
 
     def _visible(self) -> list[Request]:
         top = self.scroll_offset.y
@@ -165,8 +180,7 @@ class RequestsTable(ScrollView, can_focus=True):
             self.ids = [r.prompt for r in rows]
         self._place = {}
         size = Size(self.scrollable_content_region.width, len(self.ids) + 1)
-        if self.virtual_size != size:
-            self.virtual_size = size
+        extend(self, size)
         after = self._row_of(desk.prompt)
         if anchor is not None and after is not None and after != anchor:
             self.scroll_to(y=max(0, top + after - anchor), animate=False)
@@ -222,9 +236,8 @@ class RequestsTable(ScrollView, can_focus=True):
     def _line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         desk = self.desk
-        columns = columns_for(width)
         if y == 0:
-            titles: Line = [(fit(c.title, c.width, c.right) + " ", "muted bold") for c in columns]
+            titles: Line = [(fit(c.title, c.width, c.right) + " ", "muted bold") for c in columns_for(width)]
             return paint(titles, width, desk, "panel")
         index = self.scroll_offset.y + y - 1
         if index >= len(self.ids):
@@ -232,18 +245,15 @@ class RequestsTable(ScrollView, can_focus=True):
         request = desk.projection.requests.get(self.ids[index])
         if request is None:
             return Strip.blank(width)
-        one = asking.asked(desk.projection, request)
         opened = desk.opened()
         chosen = opened is not None and opened.prompt == request.prompt
-        # What is under way grows older with every look; the rest is painted once.
-        age = math.floor(desk.now_s() * 5) if request.state in asking.OPEN else 0
-        seqs = tuple(c.changed_seq for c in one.candidates)
-        key = (request.prompt, request.changed_seq, seqs, chosen, width, desk.themed, desk.sessions, age)
+        key = (*self._key(request), chosen, width, desk.themed, desk.sessions)
         strip = self._strips.get(key)
         if strip is None:
             if len(self._strips) > 2000:
                 self._strips.clear()
-            strip = paint(row(one, columns, desk), width, desk, "cursor" if chosen else "")
+            one = asking.asked(desk.projection, request)
+            strip = paint(row(one, columns_for(width), desk), width, desk, "cursor" if chosen else "")
             self._strips[key] = strip
         return strip
 

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from workbench_screens import formats, ordering, words
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, Span, fit
-from workbench_screens.pane import paint
+from workbench_screens.pane import extend, paint
 from workbench_sessions.projection import Candidate, Projection
 
 BIG = 2000
@@ -165,8 +165,7 @@ class CandidateTable(ScrollView, can_focus=True):
         self.ids = ordering.arrange(p.candidates.values(), desk.query, desk.sort, desk.reverse)
         self._place = {}
         size = Size(self.scrollable_content_region.width, len(self.ids) + 1)
-        if self.virtual_size != size:
-            self.virtual_size = size
+        extend(self, size)
         after = self._row_of(desk.selected)
         if before is not None and after is not None and after != before:
             self.scroll_to(y=max(0, top + after - before), animate=False)
