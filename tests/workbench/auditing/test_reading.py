@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.auditing.progress import line
 from workbench.auditing.reading import read_rows
-from workbench.auditing.rows import claim, natural
+from workbench.auditing.rows import Outcome, claim, natural
 from workbench.errors import UsageProblem
 
 Entry = Callable[..., dict[str, Any]]
@@ -128,6 +129,15 @@ def test_claims_are_positive_finite_numbers() -> None:
     assert good == [1.0, 2.5, 3.75, 1.2, 100.0]
     bad: tuple[Any, ...] = (None, True, 0, -1, float("inf"), float("nan"), "None", "", [], 10**400)
     assert [claim(v) for v in bad] == [None] * len(bad)
+
+
+def test_no_text_of_the_file_steers_a_terminal(entry: Entry) -> None:
+    value = {**entry(1, "x"), "task_id": "\x1b[2J7\x07", "name": "a\rb\u202ec", "score_\x1b]0;": 2.0}
+    (row,) = read_rows(json.dumps(value).encode(), "f")
+    assert (row.task, row.name) == ("[2J7", "a b c")
+    assert "score_ ]0;" in row.claims
+    outcome = Outcome(row.key, 1, "1", row.task, "FAILED", row.claims, reason="\x1b[31mred\nnext")
+    assert all(c.isprintable() for c in line(outcome, "score_default"))
 
 
 def test_people_count_two_before_ten() -> None:

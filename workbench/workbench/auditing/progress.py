@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from workbench.auditing.rows import Outcome, Row
+from workbench.auditing.rows import Outcome, Row, one_line
 from workbench.auditing.tables import row_cells
 
 
@@ -16,7 +16,7 @@ def line(outcome: Outcome, claim: str) -> str:
     said = f"{cells[0]}  claimed {cells[1]}  {cells[2]} {cells[3] if outcome.speedup is not None else ''}".rstrip()
     if cells[4]:
         said += f" [{cells[4]}]"
-    reason = " ".join(outcome.reason.split())[:160]
+    reason = one_line(outcome.reason)[:160]
     return f"{said}  {reason}".rstrip()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from workbench.auditing.rows import NO_LEVEL, Row, claim, is_claim
+from workbench.auditing.rows import NO_LEVEL, Row, claim, is_claim, one_line
 from workbench.errors import UsageProblem
 
 CODE_FIELDS = ("custom_code", "code")
@@ -143,7 +143,7 @@ def _row(number: int, where: str, level: str, value: dict[str, Any], code: str, 
         task=task,
         reference="" if problem else _clean(reference or ""),
         candidate=None if problem or source is None else _clean(source),
-        claims={_clean(k): claim(v) for k, v in value.items() if is_claim(k)},
+        claims={one_line(_clean(k)): claim(v) for k, v in value.items() if is_claim(k)},
         kind="kernel" if value.get("kind") == "kernel" else "module",
         name=_name(value.get("name")),
         where=where,
@@ -162,8 +162,7 @@ def _name(value: Any) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    text = " ".join(str(_clean(value)).replace("/", "_").replace("#", "_").split())
-    return text[:100]
+    return one_line(str(_clean(value)).replace("/", "_").replace("#", "_"))[:100]
 
 
 def _clean(value: Any) -> Any:

@@ -95,6 +95,11 @@ class Outcome(Struct, frozen=True):
         return self.speedup if self.state in VALID and self.speedup is not None else 1.0
 
 
+def one_line(text: str) -> str:
+    """Printable characters only: a file's text must not move the cursor of the terminal it is shown on."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key in which 2 comes before 10."""
     parts = re.split(r"(\d+)", text)

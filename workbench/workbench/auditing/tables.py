@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.auditing.rows import VALID, Outcome
+from workbench.auditing.rows import VALID, Outcome, one_line
 from workbench.auditing.summary import Group, Numbers
 from workbench.display.words import ratio, seconds
 
@@ -38,7 +38,7 @@ def row_cells(outcome: Outcome, claim: str) -> list[str]:
     times = ""
     if outcome.reference_s is not None and outcome.candidate_s is not None:
         times = f"{seconds(outcome.reference_s)} → {seconds(outcome.candidate_s)}"
-    name = f"{outcome.key} {outcome.name}".strip()
+    name = one_line(f"{outcome.key} {outcome.name}")
     return [name, ratio(outcome.claims.get(claim)), outcome.state, shown, interval, times, found]
 
 
