@@ -27,7 +27,7 @@ SEARCH = Profile(
     quick_pairs=8, claim_pairs=16, half_width=0.02, relative_width=0.1, cap_pairs=40, cap_s=0.8, fresh_checks=False
 )
 FINAL = Profile(
-    quick_pairs=30, claim_pairs=30, half_width=0.005, relative_width=0.01, cap_pairs=300, cap_s=2.5, fresh_checks=True
+    quick_pairs=30, claim_pairs=30, half_width=0.005, relative_width=0.01, cap_pairs=300, cap_s=1.8, fresh_checks=True
 )
 PROFILES = {"search": SEARCH, "final": FINAL}
 
