@@ -15,7 +15,7 @@ from workbench.benching.refereed import accepted, cells, fold, sentence, summary
 from workbench.benching.refereeing import Other, Raised, Refereed, Run, Setting, drive, load, missing, save
 from workbench.benching.tables import markdown_table
 from workbench.benching.trials import PASS, Trial, find_trials, header, parse, task_file
-from workbench.errors import UsageProblem
+from workbench.errors import EnvironmentProblem, UsageProblem
 from workbench_engine.tasks.catalogue import bundled_names
 
 HERE = Path(__file__).parent.parent
@@ -162,14 +162,21 @@ def test_a_check_accepts_what_it_neither_refuses_nor_calls_wrong(
     assert accepted(Other("exploit", "x", "", correct, None, errors)) is through
 
 
-def test_results_are_kept(tmp_path: Path) -> None:
+def test_results_are_kept_and_only_of_this_referee(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "referee.json"
-    results = Refereed(runs=[run(trial(EXPLOIT), "WRONG", "stale-pointer")], sandbox="bwrap")
+    results = msgspec.structs.replace(load(None, "final"), runs=[run(trial(EXPLOIT), "WRONG", "stale-pointer")])
     save(path, results)
-    assert load(path) == results
+    assert load(path, "final") == results
+    with pytest.raises(UsageProblem, match="--profile final"):
+        load(path, "search")
+    save(path, msgspec.structs.replace(results, referee="older"))
+    with pytest.raises(UsageProblem, match="another version"):
+        load(path, "final")
     path.write_bytes(msgspec.json.encode({"runs": 3}))
     with pytest.raises(UsageProblem, match="choose another file"):
-        load(path)
+        load(path, "final")
+    with pytest.raises(EnvironmentProblem, match="cannot be written"):
+        save(path / "below", results)
 
 
 def test_only_takes_patterns_and_parts_of_names() -> None:
@@ -210,10 +217,10 @@ def test_cheats_are_caught_and_their_twins_pass(tmp_path: Path) -> None:
     trials = find_trials(FOLDERS, "cpu", QUICK)
     setting = Setting(FOLDERS, tmp_path / "builds", profile="search")
     said: list[str] = []
-    results = drive(trials, 1, Refereed(), setting, tmp_path / "out.json", said.append)
+    results = drive(trials, 1, load(None, "search"), setting, tmp_path / "out.json", said.append)
     lines = fold(trials, results)
     assert all(line.as_expected for line in lines), said
-    assert load(tmp_path / "out.json") == results
+    assert load(tmp_path / "out.json", "search") == results
     again = drive(trials, 1, results, setting, tmp_path / "out.json", said.append)
     assert again == results
     assert len(said) == len(trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+import workbench_engine
 from workbench.benching.trials import Trial, by_task, task_file
-from workbench.errors import UsageProblem
+from workbench.errors import EnvironmentProblem, UsageProblem
 from workbench.judging import Judge, Judged, read_task
 from workbench_sessions.events import FindingRaised, VerifyFinished
 
@@ -68,36 +70,58 @@ class Other(Struct, frozen=True):
 
 
 class Refereed(Struct, frozen=True):
-    """The raw results of the bench. `sandbox` and `host` say where they were reached."""
+    """The raw results of the bench: of one `referee` (digest of its source), timed with the care of one `profile`."""
 
+    referee: str = ""
+    profile: str = ""
     sandbox: str = ""
-    host: str = ""
     runs: list[Run] = []
     naive: list[Other] = []
     kernelbench: list[Other] = []
     kernelbench_said: str = ""
 
 
-def load(path: Path | None) -> Refereed:
-    """What was done already; nothing without a file. Raises UsageProblem for a file that does not fit."""
+def load(path: Path | None, profile: str) -> Refereed:
+    """What was done already; nothing without a file. Raises UsageProblem for a file that does not fit, or that was
+    made by another referee or profile: such runs say nothing of this one."""
+    fresh = Refereed(source_digest(), profile)
     if path is None:
-        return Refereed()
+        return fresh
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Refereed)
+        found = msgspec.json.decode(path.read_bytes(), type=Refereed)
     except FileNotFoundError:
-        return Refereed()
+        return fresh
     except (OSError, msgspec.DecodeError) as error:
         raise UsageProblem(f"{path}: no results of this bench ({error}); choose another file") from None
+    if found.referee != fresh.referee:
+        raise UsageProblem(f"{path}: its runs were judged by another version of the referee; choose another file")
+    if found.profile != profile:
+        raise UsageProblem(f"{path}: its runs were made with --profile {found.profile}; choose another file")
+    return found
+
+
+def source_digest() -> str:
+    """Digest of the engine's source: what judges, and where candidates run."""
+    folder = Path(workbench_engine.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(
+        p for room in ("referee", "sandbox", "tasks", "backends") for p in (folder / room).rglob("*.py")
+    ):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def save(path: Path | None, results: Refereed) -> None:
-    """Whole or not at all. Raises OSError."""
+    """Whole or not at all. Raises EnvironmentProblem."""
     if path is None:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".new")
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1))
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(path.name + ".new")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1))
+        draft.replace(path)
+    except OSError as error:
+        raise EnvironmentProblem(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def missing(trials: list[Trial], repeat: int, done: list[Run]) -> list[tuple[Trial, int]]:

@@ -12,7 +12,7 @@ import typer
 from msgspec.structs import replace
 
 from workbench.commands.common import Json, Trust, configuration
-from workbench.errors import EnvironmentProblem, UsageProblem
+from workbench.errors import UsageProblem
 from workbench_engine.exits import ExitCode
 
 Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")]
@@ -49,25 +49,24 @@ def referee(
         raise UsageProblem(f"--kernelbench {kernelbench}: holds no src/kernelbench; give a checkout of KernelBench")
     resolved, where = configuration({"run.trust": trust})
     trials = find_trials([exploits, controls], "cpu", only)
-    results = load(output)
+    results = load(output, profile)
+    folders = [exploits, controls]
     trusted, cache = resolved.config.run.trust, builds(where)
-    try:
-        results = drive(trials, repeat, results, Setting([exploits, controls], cache, trusted, profile), output, _say)
-        if naive or kernelbench is not None:
-            checkers = Checkers(cache, trusted, kernelbench)
-            asked: list[tuple[str, Callable[..., Other]]] = [("naive", checkers.naive)] if naive else []
-            asked += [("kernelbench", checkers.kernelbench)] if kernelbench is not None else []
-            for field, ask in asked:
-                have = {one.key for one in getattr(results, field)}
-                for trial in trials:
-                    if (trial.role, trial.name, trial.sha256) in have:
-                        continue
-                    _say(f"{field}: {trial.role}s/{trial.name}")
-                    said = ask(trial, task_file(trial.task, [exploits, controls]))
-                    results = replace(results, **{field: [*getattr(results, field), said]})
-                    save(output, results)
-    except OSError as error:
-        raise EnvironmentProblem(f"{output}: cannot be written ({error.strerror or error})") from error
+    results = drive(trials, repeat, results, Setting(folders, cache, trusted, profile), output, _say)
+    checkers = Checkers(cache, trusted, kernelbench) if naive or kernelbench is not None else None
+    asked: list[tuple[str, Callable[..., Other]]] = []
+    if checkers is not None:
+        asked += [("naive", checkers.naive)] if naive else []
+        asked += [("kernelbench", checkers.kernelbench)] if kernelbench is not None else []
+    for field, ask in asked:
+        have = {one.key for one in getattr(results, field)}
+        for trial in trials:
+            if (trial.role, trial.name, trial.sha256) in have:
+                continue
+            _say(f"{field}: {trial.role}s/{trial.name}")
+            said = ask(trial, task_file(trial.task, folders))
+            results = replace(results, **{field: [*getattr(results, field), said]})
+            save(output, results)
     lines = fold(trials, results)
     found = summary(lines)
     if json:
