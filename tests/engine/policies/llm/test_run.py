@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -101,7 +102,7 @@ class Session:
             return reader.project_at(reader.head_seq())
 
     async def seen(self, condition: Callable[[Projection], bool]) -> None:
-        for _ in range(4000):
+        for _ in range(16_000):
             if condition(self.projection()):
                 return
             await asyncio.sleep(0.005)
@@ -317,3 +318,37 @@ def test_a_model_that_never_gives_code_ends_the_run(tmp_path: Path) -> None:
     p = session.projection()
     assert p.header.outcome == "exhausted"
     assert "20 prompts in a row gave nothing that can be tried" in p.header.phase_reason
+
+
+ENGINE = """
+import sys
+from tests.engine.conductor.standin import StandInExecutor
+from workbench_engine.__main__ import main
+sys.exit(main([sys.argv[1]], make_executor=lambda settings, path: StandInExecutor(settings.source, delay_s=0.004)))
+"""
+
+
+def test_a_killed_engine_loses_nothing_that_was_told(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+
+    async def engine() -> asyncio.subprocess.Process:
+        root = Path(__file__).parents[4]
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", ENGINE, str(session.path), cwd=root)
+
+    async def work(server: Server) -> None:
+        session.begin(server, Budget(evaluations=40), concurrency=3)
+        first = await engine()
+        await session.seen(lambda p: p.evaluations >= 10)
+        first.kill()
+        await first.wait()
+        before = session.projection()
+        assert before.evaluations < 40
+        second = await engine()
+        assert await asyncio.wait_for(second.wait(), 150.0) == ExitCode.OK
+        after = whole(session)
+        assert after.evaluations == 40
+        for name, row in before.candidates.items():
+            if row.verdict is not None:
+                assert after.candidates[name].speedup == row.speedup
+
+    during(session, Writer(), work=work)
