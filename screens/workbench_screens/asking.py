@@ -216,7 +216,20 @@ def traffic(requests: Iterable[Request]) -> list[Traffic]:
                 median_s=statistics.median(took) if took else None,
             )
         )
-    return sorted(out, key=lambda one: -(one.waiting + one.writing + one.answered))
+    return sorted(out, key=lambda one: (-(one.waiting + one.writing), -one.answered))
+
+
+def altogether(flow: list[Traffic]) -> Traffic:
+    """All endpoints as one, for a line that has no room for each."""
+    return Traffic(
+        endpoint=f"{len(flow)} endpoints",
+        waiting=sum(one.waiting for one in flow),
+        writing=sum(one.writing for one in flow),
+        answered=sum(one.answered for one in flow),
+        failed=sum(one.failed for one in flow),
+        again=sum(one.again for one in flow),
+        median_s=None,
+    )
 
 
 def traffic_span(one: Traffic, glyphs: Glyphs) -> Line:

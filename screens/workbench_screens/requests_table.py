@@ -37,8 +37,8 @@ class Column(Struct, frozen=True):
 
 
 def _at(one: Asked, desk: Desk) -> Line:
-    text = formats.clock(one.request.sent_at_s - desk.projection.header.opened_at_s)
-    return [(text.removeprefix("00:"), "muted")]
+    hours, minutes, seconds = formats.clock(one.request.sent_at_s - desk.projection.header.opened_at_s).split(":")
+    return [(f"{minutes}:{seconds}" if hours == "00" else f"{int(hours)}h{minutes}", "muted")]
 
 
 def _state(one: Asked, desk: Desk) -> Line:

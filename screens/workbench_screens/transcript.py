@@ -14,7 +14,7 @@ from workbench_screens import asking, formats
 from workbench_screens.actions import bindings
 from workbench_screens.desk import Desk, highlight
 from workbench_screens.document_view import DocumentView
-from workbench_screens.lines import Line, joined, safe, spread, wrap
+from workbench_screens.lines import Line, joined, safe, spread, width_of, wrap
 from workbench_screens.pane import Pane
 from workbench_screens.population import boxed
 from workbench_screens.query import Query, QueryError, parse, split_terms
@@ -34,8 +34,14 @@ def status_line(desk: Desk, width: int) -> Line:
         at = formats.clock(since_s - p.header.opened_at_s)
         text = f" {glyphs.marks['warning']} nothing can be asked since {at}: {safe(' '.join(reason.split()))}"
         return spread([(text, "rejected bold")], right, width)
-    flow = [asking.traffic_span(one, glyphs) for one in asking.traffic(p.requests.values())]
-    return spread([(" ", ""), *joined(flow[:3], "   ")], right, width)
+    flow = asking.traffic(p.requests.values())
+    if not flow:
+        return spread([], right, width)
+    each: Line = [(" ", ""), *joined((asking.traffic_span(one, glyphs) for one in flow), "   ")]
+    if width_of(each) + width_of(right) + 2 <= width:
+        return spread(each, right, width)
+    whole = asking.altogether(flow) if len(flow) > 1 else flow[0]
+    return spread([(" ", ""), *asking.traffic_span(whole, glyphs)], right, width)
 
 
 class StatusPane(Pane):
