@@ -35,7 +35,7 @@ from workbench_sessions.events import (
 )
 
 Emit = Callable[[Event], None]
-OPEN_DEADLINE_S = 180.0
+OPEN_DEADLINE_S = 420.0
 KILL_S = 5.0
 LINE_LIMIT = 32 << 20
 

@@ -51,6 +51,6 @@ class Protocol(Struct, frozen=True):
     spot_elements: int = 2048
     sampled_elements: int = 256
     call_deadline_s: float = 20.0
-    setup_deadline_s: float = 60.0
+    setup_deadline_s: float = 120.0
     slowest_ratio: float = 40.0
     """A call slower than this many reference calls ends the candidate (deadline), with a floor of 1 s."""

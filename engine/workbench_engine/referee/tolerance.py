@@ -2,7 +2,7 @@
 
 Elementwise: |y − y64| ≤ c·(u·|y64| + γ·s) + γ·|y64| with γ = 4√K·u_acc and s the scale of the output (its root mean
 square: cancellation makes small outputs carry the error of large terms; a row's own statistic scales the error of its
-outputs). Over the whole tensor: ‖y − y64‖/‖y64‖ ≤ max(3·e0, γ, 4·u) with e0 the error of the trusted low-precision
+outputs). Over the whole tensor: ‖y − y64‖/‖y64‖ ≤ max(3·e0, γ, 8·u) with e0 the error of the trusted low-precision
 reference itself. u is the unit roundoff of the output dtype, u_acc that of the accumulator (fp32 below 32 bits); where
 the operands may be rounded more coarsely than the accumulator (declared precision), γ grows by their roundoff.
 Non-finite values must match in pattern exactly; NaN is never equal to anything. (Facts page of the referee, §4.)
@@ -66,7 +66,7 @@ class Expected:
             self.allowed += 6e-8 if dtype == "float16" else 1e-38
         norm = float(np.linalg.norm(t))
         e0 = float(np.linalg.norm(e_ref)) / norm if norm > 0 else 0.0
-        self.relative_limit = max(3 * e0, gamma, 4 * u, 4 * coarse)
+        self.relative_limit = max(3 * e0, gamma, 8 * u, 4 * coarse)
         self.norm = norm
 
     def widen(self, factor: float) -> None:
@@ -76,8 +76,9 @@ class Expected:
             self.relative_limit *= factor
 
     def conditioned(self, change: NDArray[np.float64]) -> None:
-        """Allow what rounding the inputs once more does to the truth: `change` is the fp64 answer to inputs moved by
-        a unit roundoff, less the truth. Where terms cancel, no arithmetic in this precision can do better."""
+        """Allow what rounding does to the inputs of the last sum: `change` is the fp64 answer to inputs moved by as
+        many unit roundoffs as a sum of K terms may err, less the truth. Where terms cancel, or a small spread is blown
+        up, no arithmetic in this precision can do better."""
         if self.exact:
             return
         moved = np.abs(np.where(np.isfinite(change), change, 0.0)).reshape(-1)

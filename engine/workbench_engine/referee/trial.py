@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from workbench_engine.referee import gates, verify
 from workbench_engine.referee.advice import advising, coverage
 from workbench_engine.referee.candidate import Candidate
+from workbench_engine.referee.ceilings import Ceilings
 from workbench_engine.referee.chain import ChainBroken
 from workbench_engine.referee.findings import BY_CODE
 from workbench_engine.referee.judge import roofline_s, verdict_of
@@ -217,15 +218,19 @@ class Trial:
 
     def _decide(self, series: Series) -> VerdictReached:
         bench = self._bench
-        case, ceilings = bench.case, bench.ceilings
+        case = bench.case
         result = estimate(series.d, self._rng, self._care.resamples)
         reference_s = float(np.median(series.reference_s))
         candidate_s = float(np.median(series.candidate_s))
         verdict = verdict_of(result, bench.delta)
         if verdict == "FASTER" and len(series.pairs) < self._care.claim_pairs:
             verdict = "AMBIGUOUS"
-        least_s = roofline_s(case.bytes_moved, case.flops, ceilings.bandwidth, ceilings.flops_rate)
-        fraction = least_s / candidate_s if least_s else None
+        fraction, least_s = self._of_roofline(candidate_s)
+        if fraction is not None and fraction > 1 / IMPOSSIBLE:
+            # Before anybody is accused the ceilings are measured again: the first time may have been a bad moment.
+            bench.ceilings = bench.ceilings.raised(Ceilings.measure(case.bytes_moved, case.flops))
+            fraction, least_s = self._of_roofline(candidate_s)
+        ceilings = bench.ceilings
         reason = ""
         if fraction is not None and least_s is not None and fraction > 1 / IMPOSSIBLE:
             verdict = "CHEATING"
@@ -249,6 +254,12 @@ class Trial:
             sandbox_level=bench.level.name,
             reason=reason,
         )
+
+    def _of_roofline(self, candidate_s: float) -> tuple[float | None, float | None]:
+        """(share of the roofline reached, least seconds that the ceilings allow)."""
+        case, ceilings = self._bench.case, self._bench.ceilings
+        least_s = roofline_s(case.bytes_moved, case.flops, ceilings.bandwidth, ceilings.flops_rate)
+        return (least_s / candidate_s if least_s else None), least_s
 
     def _whose_work(self) -> None:
         """Labels for a module: is its time spent in a library, did its own compiled code run? Raises Caught where

@@ -91,7 +91,7 @@ class LoadedTask:
         """The same in float64: floating inputs and state cast up, after they had the task's dtype."""
         name = self.case(case).name
         if name not in self._doubles:
-            self._doubles[name] = copy.deepcopy(self.model_for(case)).double()
+            self._doubles[name] = _widened(copy.deepcopy(self.model_for(case)))
         wide = [t.double() if t.is_floating_point() else t for t in inputs]
         return forward(self._file, self._doubles[name], self.arguments(case, wide), self.task.stochastic)
 
@@ -110,3 +110,13 @@ class LoadedTask:
             values = self._file.inputs(shapes.dims, seed=1)
         rest = iter(tensors)
         return [next(rest) if isinstance(v, torch.Tensor) else v for v in values]
+
+
+def _widened(model: Any) -> Any:
+    """The model in float64, tensors that are plain attributes of a module included (`double()` passes them over)."""
+    model.double()
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                setattr(module, name, value.double())
+    return model
