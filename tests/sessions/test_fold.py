@@ -40,16 +40,35 @@ VERDICTS = st.sampled_from(["FASTER", "FASTER", "SLOWER", "SAME", "AMBIGUOUS", "
 TEXTS = st.text(max_size=8)
 VALUES = st.dictionaries(TEXTS, st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | TEXTS, max_size=3)
 
+PROMPTS = st.sampled_from(["p0", "p1", "p2"])
+TOKENS = st.none() | st.integers(0, 99)
+PRICES = st.none() | st.floats(0, 9)
+
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(
         ev.CandidateProposed,
         candidate=IDS,
         kind=st.just("kernel"),
         source_sha256=TEXTS,
-        origin=st.builds(ev.Origin, policy=TEXTS),
+        origin=st.builds(ev.Origin, policy=TEXTS, prompt=st.none() | PROMPTS),
         island=st.integers(0, 3),
         generation=st.integers(0, 9),
         point=st.none() | VALUES,
+    ),
+    st.builds(ev.PromptSent, prompt=PROMPTS, model=TEXTS, text_sha256=TEXTS, answers=st.integers(1, 4)),
+    st.builds(ev.ResponseStreamed, prompt=PROMPTS, text=TEXTS, restart=st.booleans()),
+    st.builds(
+        ev.ResponseReceived,
+        prompt=PROMPTS,
+        model=TEXTS,
+        text_sha256=TEXTS,
+        tokens_in=TOKENS,
+        tokens_out=TOKENS,
+        cost=PRICES,
+        seconds=PRICES,
+        finish=st.sampled_from(["stop", "length", "refusal", "failed"]),
+        answer=st.integers(0, 3),
+        problem=TEXTS,
     ),
     st.builds(ev.StageStarted, candidate=IDS, stage=STAGES, device=DEVICES),
     st.builds(ev.BuildFinished, candidate=IDS, ok=st.booleans(), seconds=st.floats(0, 9), log=TEXTS, feedback=TEXTS),
