@@ -178,7 +178,7 @@ def unbalanced(code: str) -> str:
     # Digit separators (1'000) look like character literals.
     plain = _QUIET.sub(lambda m: "\n" * m.group().count("\n"), re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "", code))
     open_: list[tuple[str, int]] = []
-    for number, line in enumerate(plain.split("\n"), 1):
+    for number, line in enumerate(_first_branches(plain.split("\n")), 1):
         for c in line:
             if c in "([{":
                 open_.append((c, number))
@@ -189,6 +189,24 @@ def unbalanced(code: str) -> str:
     return f"`{open_[-1][0]}` of line {open_[-1][1]} is never closed" if open_ else ""
 
 
+def _first_branches(lines: list[str]) -> list[str]:
+    """The lines with the second and later branches of `#if` emptied: each branch may open what all close together."""
+    taken: list[bool] = []
+    kept: list[str] = []
+    for line in lines:
+        directive = _DIRECTIVE.match(line)
+        word = directive.group(1) if directive else ""
+        if word.startswith("if"):
+            taken.append(True)
+        elif word in ("else", "elif") and taken:
+            taken[-1] = False
+        elif word == "endif" and taken:
+            taken.pop()
+        kept.append(line if all(taken) and not word else "")
+    return kept
+
+
+_DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b")
 _STARTS = {
     "kernel": re.compile(
         r"^(?://\s*flags:|#\s*(?:include|define|pragma)\b|extern\s+\"C\"|static\s|namespace\b|template\b|using\b|typedef\b)"
