@@ -98,7 +98,10 @@ def sections(text: str) -> Sections:
     return Sections(body("analysis"), body("design"), code_start)
 
 
-_ENTRY = {"kernel": re.compile(r"\bkernel_run\s*\("), "module": re.compile(r"^class\s+ModelNew\b", re.MULTILINE)}
+_ENTRY = {
+    "kernel": re.compile(r"\bkernel_run\s*\("),
+    "module": re.compile(r"^(?:class\s+ModelNew\b|ModelNew\s*=)", re.MULTILINE),
+}
 _NEEDED = {
     "kernel": 'extern "C" void kernel_run(const void* const* in, void* const* out, const long long* dim)',
     "module": "class ModelNew(nn.Module)",

@@ -42,7 +42,7 @@ class Plan(Struct, frozen=True):
 
 def kind_of(text: str) -> Kind:
     """The kind of a candidate's file."""
-    return "module" if "class ModelNew" in text else "kernel"
+    return "module" if "ModelNew" in text and "kernel_run" not in text else "kernel"
 
 
 def plan(context: Context, kind: Kind, weights: PatchWeights, rng: random.Random) -> Plan:
