@@ -86,17 +86,17 @@ def outcome(one: Asked, glyphs: Glyphs, now_s: float) -> Line:
     ]
 
 
-def scores(request: Request) -> str:
+def scores(request: Request, glyphs: Glyphs) -> str:
     """What the prompt showed: `0.98→1.11`."""
-    return "→".join(formats.significant(one.score) for one in request.exemplars)
+    return glyphs.arrow.join(formats.significant(one.score) for one in request.exemplars)
 
 
-def tokens(request: Request) -> str:
+def tokens(request: Request, glyphs: Glyphs) -> str:
     """`1.15k→600`; while it streams about a token for four characters, marked so."""
     if request.tokens_in is None and request.tokens_out is None:
         return f"~{formats.count(request.streamed // 4)}" if request.streamed else formats.NOTHING
     sign = "~" if request.estimated else ""
-    return f"{sign}{formats.count(request.tokens_in)}→{formats.count(request.tokens_out)}"
+    return f"{sign}{formats.count(request.tokens_in)}{glyphs.arrow}{formats.count(request.tokens_out)}"
 
 
 # Filtering

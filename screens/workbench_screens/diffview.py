@@ -6,13 +6,11 @@ import bisect
 import itertools
 
 from textual.binding import Binding
-from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, fit_line
-from workbench_screens.pane import paint
+from workbench_screens.pane import LineView, paint
 from workbench_screens.sidebyside import Comparison, Row, Spans, hunk_starts, unified
 
 GUTTER = 7
@@ -92,7 +90,7 @@ def single_row(row: Row, left: list[Line], right: list[Line], width: int, shift:
     return half(row.right, right, " ", "", "", (), width, shift)
 
 
-class DiffView(ScrollView, can_focus=True):
+class DiffView(LineView, can_focus=True):
     DEFAULT_CSS = """
     DiffView { background: transparent; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     """
@@ -141,7 +139,7 @@ class DiffView(ScrollView, can_focus=True):
             return
         self._rows = unified(self.comparison.rows) if self.unified else list(self.comparison.rows)
         self._hunks = hunk_starts(self._rows)
-        self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows))
+        self.extend(len(self._rows))
         self.refresh()
 
     def pulse(self) -> None:
@@ -184,11 +182,11 @@ class DiffView(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         index = self.scroll_offset.y + y
         if index >= len(self._rows):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self.base)
         row = self._rows[index]
         if self.unified:
             line = single_row(row, self._left, self._right, width, self._shift)
         else:
             bar = "|" if self.desk.glyphs.ascii else "│"
             line = split_row(row, self._left, self._right, width, self._shift, bar)
-        return paint(line, width, self.desk).apply_style(self.rich_style)
+        return paint(line, width, self.desk).apply_style(self.base)

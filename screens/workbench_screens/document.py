@@ -155,7 +155,7 @@ def _facts(page: _Page, m: Material, now_s: float) -> None:
         page.link("prompt", r.repairs, [("mends the answer to ", "muted"), (r.repairs, "accent")])
     elif r.repairs:
         page.link("candidate", r.repairs, [("mends ", "muted"), (r.repairs, "accent")])
-    facts = [f"tokens {asking.tokens(r)}"]
+    facts = [f"tokens {asking.tokens(r, glyphs)}"]
     if r.cached_tokens:
         facts.append(f"{formats.count(r.cached_tokens)} cached")
     if r.cost is not None or r.state == "answered":

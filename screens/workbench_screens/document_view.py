@@ -6,16 +6,14 @@ import bisect
 
 from textual import events
 from textual.binding import Binding
-from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench_screens.desk import Desk
 from workbench_screens.diffview import marked
 from workbench_screens.document import FOLDED, Document, Kept, Stop, document
-from workbench_screens.lines import plain
-from workbench_screens.pane import extend, paint
+from workbench_screens.lines import Line, plain
+from workbench_screens.pane import LineView, paint
 from workbench_screens.reading import Reading
 from workbench_sessions.projection import Request
 
@@ -23,7 +21,7 @@ REST_S = 0.2
 """Between two drawings of an answer that grows."""
 
 
-class DocumentView(ScrollView, can_focus=True):
+class DocumentView(LineView, can_focus=True):
     DEFAULT_CSS = """
     DocumentView { background: transparent; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     """
@@ -60,6 +58,7 @@ class DocumentView(ScrollView, can_focus=True):
         self.hits: list[int] = []
         self.hit: int | None = None
         self.draws = 0
+        self._strips: dict[tuple[object, ...], Strip] = {}
         self._drawn: tuple[object, ...] | None = None
         self._shown: tuple[object, ...] = ()
         self._drawn_s = float("-inf")
@@ -111,9 +110,9 @@ class DocumentView(ScrollView, can_focus=True):
         if not made.stops and made == self.document:
             return
         self.document = made
+        self._strips.clear()
         self.hits = made.rows_with(self.needle) if self.needle else []
-        size = Size(self.scrollable_content_region.width, len(made.rows))
-        extend(self, size)
+        self.extend(len(made.rows))
         self.refresh()
 
     def redraw(self) -> None:
@@ -215,14 +214,18 @@ class DocumentView(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         index = self.scroll_offset.y + y
         if index >= len(self.document.rows):
-            return Strip.blank(width, self.rich_style)
-        line = self.document.rows[index]
-        if self.needle:
-            text, low = plain(line).lower(), self.needle.lower()
-            at = text.find(low)
-            if at >= 0:
-                line = marked(line, ((at, at + len(low)),), "reverse", "")
+            return Strip.blank(width, self.base)
         place = self._place() if self.has_focus else None
         chosen = place is not None and self.document.stops[place].row == index
         base = "cursor" if chosen else "panel" if index == self.hit else ""
-        return paint(line, width, self.desk, base).apply_style(self.rich_style)
+        key = (index, base, self.needle, width, self.desk.themed)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = paint(self._line(index), width, self.desk, base)
+        return strip.apply_style(self.base)
+
+    def _line(self, index: int) -> Line:
+        line = self.document.rows[index]
+        low = self.needle.lower()
+        at = plain(line).lower().find(low) if low else -1
+        return marked(line, ((at, at + len(low)),), "reverse", "") if at >= 0 else line

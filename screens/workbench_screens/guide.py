@@ -23,6 +23,8 @@ CONCEPTS = (
     ("A/A floor", "what the reference shows against itself; nothing smaller is believed."),
     ("review mode", "candidates wait for you (a, r) before they can be parents."),
     ("LIVE, REPLAY", "in replay everything is shown as it was; decisions are off until L."),
+    ("prompt", "what a model was asked; the transcript shows it with the answer and the candidates that came of it."),
+    ("tokens ~", "counted by us while an answer is written, or where a server does not tell."),
     ("contrast", "a slow and a fast code that a proposal was shown."),
 )
 

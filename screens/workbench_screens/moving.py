@@ -92,6 +92,7 @@ class MovingApp(DecidingApp):
             self.desk.open_prompt(shown.origin.prompt, shown.origin.answer or 0)
             self.desk.reading = True
             await self.run_action("app.show('transcript')")
+            self.paint()
 
     def action_goto(self) -> None:
         def answered(text: str | None) -> None:

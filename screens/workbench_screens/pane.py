@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rich.segment import Segment
-from textual.geometry import Size
+from rich.style import Style
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
@@ -20,17 +21,27 @@ def paint(line: Line, width: int, desk: Desk, base: str = "") -> Strip:
     return Strip([Segment(text, style(f"{word} {base}" if base else word)) for text, word in spans], width)
 
 
-def extend(view: ScrollView, size: Size) -> None:
-    """Gives a view of fixed place, whose scrollbar always shows, a new length of its content.
+class LineView(ScrollView):
+    """A widget that draws its lines itself, in `render_line`. `base` is its own style, looked up once a painting."""
 
-    Setting `virtual_size` would lay the whole screen out again, with every line that an answer grows.
-    """
-    if view.virtual_size != size:
-        view.set_reactive(Widget.virtual_size, size)
-        view._scroll_update(size)
+    base = Style.null()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self.base = self.rich_style
+        return super().render_lines(crop)
+
+    def extend(self, height: int) -> None:
+        """A new number of lines, for a view of fixed place whose scrollbar always shows.
+
+        Setting `virtual_size` would lay the whole screen out again, with every line that an answer grows.
+        """
+        size = Size(self.scrollable_content_region.width, height)
+        if self.virtual_size != size:
+            self.set_reactive(Widget.virtual_size, size)
+            self._scroll_update(size)
 
 
-class Pane(ScrollView, can_focus=False):
+class Pane(LineView, can_focus=False):
     """Subclasses draw lines; those beyond the height scroll. Costs nothing while hidden or unchanged."""
 
     DEFAULT_CSS = """
@@ -100,7 +111,7 @@ class Pane(ScrollView, can_focus=False):
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         index = self.scroll_offset.y + y
-        base = self.rich_style
+        base = self.base
         if index >= len(self._lines):
             return Strip.blank(width, base)
         return paint(self._lines[index], width, self.desk).apply_style(base)

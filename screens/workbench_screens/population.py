@@ -157,7 +157,7 @@ class DetailDialog(ModalScreen[None]):
     DetailDialog DetailPane { width: 90%; max-width: 130; height: 92%; border: round $accent; padding: 0 1;
         background: $background; overflow-y: auto; }
     """
-    BINDINGS = [("escape,enter,q", "dismiss", "Back")]
+    BINDINGS = [("escape,enter,q", "dismiss", "Back"), ("t", "transcript", "Transcript")]
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
@@ -173,3 +173,8 @@ class DetailDialog(ModalScreen[None]):
 
     def tick(self) -> None:
         self.query_one(DetailPane).pulse()
+
+    async def action_transcript(self) -> None:
+        app = self.app
+        self.dismiss(None)
+        await app.run_action("app.transcript")

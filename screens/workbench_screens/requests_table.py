@@ -7,16 +7,15 @@ from collections.abc import Callable
 from msgspec import Struct
 from textual import events
 from textual.binding import Binding
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench_screens import asking, formats
 from workbench_screens.asking import Asked
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, fit, fit_line, safe
-from workbench_screens.pane import extend, paint
+from workbench_screens.pane import LineView, paint
 from workbench_sessions.projection import Request
 
 REARRANGE_S = 0.5
@@ -60,8 +59,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("sent", 5, _at, need=66),
     Column("patch", 6, lambda one, d: [(one.request.patch or formats.NOTHING, "muted")]),
     Column("model", 14, lambda one, d: [(safe(one.request.model), "muted")], need=92),
-    Column("shown", 11, lambda one, d: [(asking.scores(one.request) or formats.NOTHING, "muted")], need=58),
-    Column("tokens", 11, lambda one, d: [(asking.tokens(one.request), "")], need=46, right=True),
+    Column("shown", 11, lambda one, d: [(asking.scores(one.request, d.glyphs) or formats.NOTHING, "muted")], need=58),
+    Column("tokens", 11, lambda one, d: [(asking.tokens(one.request, d.glyphs), "")], need=46, right=True),
     Column("cost", 7, lambda one, d: [(formats.money(one.request.cost), "muted")], need=76, right=True),
     Column("took", 7, _took, right=True),
     Column("state", 12, _state, need=112),
@@ -90,7 +89,7 @@ def row(one: Asked, columns: list[Column], desk: Desk) -> Line:
     return out
 
 
-class RequestsTable(ScrollView, can_focus=True):
+class RequestsTable(LineView, can_focus=True):
     """Newest first. Keeps the person's row where it is while new prompts go out."""
 
     DEFAULT_CSS = """
@@ -179,8 +178,7 @@ class RequestsTable(ScrollView, can_focus=True):
         else:
             self.ids = [r.prompt for r in rows]
         self._place = {}
-        size = Size(self.scrollable_content_region.width, len(self.ids) + 1)
-        extend(self, size)
+        self.extend(len(self.ids) + 1)
         after = self._row_of(desk.prompt)
         if anchor is not None and after is not None and after != anchor:
             self.scroll_to(y=max(0, top + after - anchor), animate=False)
@@ -231,7 +229,7 @@ class RequestsTable(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
-        return self._line(y).apply_style(self.rich_style)
+        return self._line(y).apply_style(self.base)
 
     def _line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

@@ -8,15 +8,14 @@ from msgspec import Struct
 from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench_screens import formats, ordering, words
 from workbench_screens.desk import Desk
 from workbench_screens.lines import Line, Span, fit
-from workbench_screens.pane import extend, paint
+from workbench_screens.pane import LineView, paint
 from workbench_sessions.projection import Candidate, Projection
 
 BIG = 2000
@@ -89,7 +88,7 @@ def row(candidate: Candidate, columns: list[Column], desk: Desk) -> Line:
     return out
 
 
-class CandidateTable(ScrollView, can_focus=True):
+class CandidateTable(LineView, can_focus=True):
     """Keeps the person's row where it is on the screen while new ones arrive."""
 
     DEFAULT_CSS = """
@@ -164,8 +163,7 @@ class CandidateTable(ScrollView, can_focus=True):
         top = self.scroll_offset.y
         self.ids = ordering.arrange(p.candidates.values(), desk.query, desk.sort, desk.reverse)
         self._place = {}
-        size = Size(self.scrollable_content_region.width, len(self.ids) + 1)
-        extend(self, size)
+        self.extend(len(self.ids) + 1)
         after = self._row_of(desk.selected)
         if before is not None and after is not None and after != before:
             self.scroll_to(y=max(0, top + after - before), animate=False)
@@ -232,7 +230,7 @@ class CandidateTable(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
-        return self._line(y).apply_style(self.rich_style)
+        return self._line(y).apply_style(self.base)
 
     def _line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

@@ -107,18 +107,15 @@ class TranscriptScreen(WorkScreen):
     def on_mount(self) -> None:
         self.query_one(RequestsTable).focus()
 
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
-        if self.desk.reading:
-            self.desk.reading = False
-            self.action_read()
-
     def tick(self) -> None:
         super().tick()
         try:
             table, view = self.query_one(RequestsTable), self.query_one(DocumentView)
         except NoMatches:
             return
+        if self.desk.reading:
+            self.desk.reading = False
+            self.action_read()
         table.pulse()
         view.pulse()
         self._retitle(table, view)
@@ -136,7 +133,7 @@ class TranscriptScreen(WorkScreen):
         word += "" if desk.prompt else "  (the newest)"
         if view.needle:
             at = view.hits.index(view.hit) + 1 if view.hit in view.hits else 0
-            word += f"  “{view.needle}” {at}/{len(view.hits)}"
+            word += f"  '{view.needle}' {at}/{len(view.hits)}"
         _title(self.query_one("#asked-right"), word)
 
     def _colour(self, view: DocumentView) -> None:
