@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from workbench_engine.referee.statistics import Array
 
-IDLE_SHARE = 0.25
+IDLE_SHARE = 0.1
 IDLE_S = 150e-6
 """CPU time outside the calls that is allowed, per pair: a share of the timed block, and an absolute part."""
 
