@@ -23,7 +23,7 @@ from workbench_engine.sandbox.level import SandboxLevel
 from workbench_sessions.events import Event, Verdict
 
 FEWEST_BLOCKS = 8
-BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): pass"
 """Ends by itself when this process was killed and could not end it."""
 
 
@@ -120,7 +120,9 @@ def cells(one: Method) -> list[str]:
 def load(processes: int, cores: Sequence[int]) -> Iterator[None]:
     """`processes` that do nothing but keep `cores` busy, for as long as the block lasts."""
     busy = [
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", BUSY], stdin=subprocess.DEVNULL, start_new_session=True)
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", BUSY, str(os.getpid())], stdin=subprocess.DEVNULL, start_new_session=True
+        )
         for _ in range(processes)
     ]
     try:
