@@ -113,7 +113,13 @@ class DocumentView(LineView, can_focus=True):
         self._strips.clear()
         self.hits = made.rows_with(self.needle) if self.needle else []
         self.extend(len(made.rows))
-        self.refresh()
+        self._refresh_rows()
+
+    def _refresh_rows(self) -> None:
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        marks = (top, self.needle, self.hit, self.stop, self.has_focus, self.desk.themed, self.size)
+        shown = [(*row, marks) for row in self.document.rows[top : top + height]]
+        self.refresh_changed([*shown, *((),) * (height - len(shown))])
 
     def redraw(self) -> None:
         self._drawn = None

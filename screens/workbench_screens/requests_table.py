@@ -137,7 +137,12 @@ class RequestsTable(LineView, can_focus=True):
         key = (desk.sessions, self.scroll_offset.y, rows, opened.prompt if opened else None, self.size, beat)
         if key != self._painted:
             self._painted = key
-            self.refresh()
+            chosen = opened.prompt if opened else ""
+            # The title, the rows, and what is empty below them.
+            height = self.scrollable_content_region.height
+            shown = [(*one, self.scroll_offset.y, r.prompt == chosen) for r, one in zip(visible, rows, strict=True)]
+            fixed = (len(self.ids) if not self.ids else -1, desk.request_query.text, desk.themed, self.size)
+            self.refresh_changed([fixed, *shown, *(fixed for _ in range(height - 1 - len(shown)))])
 
     def _beat(self) -> int:
         """Counts on while live; in a replay it is the instant itself."""

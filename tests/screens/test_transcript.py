@@ -16,6 +16,7 @@ from workbench_screens.detail import DetailPane
 from workbench_screens.document import Document, Material, document
 from workbench_screens.document_view import DocumentView
 from workbench_screens.lines import plain
+from workbench_screens.pane import LineView
 from workbench_screens.query import QueryError, parse
 from workbench_screens.requests_table import RequestsTable, columns_for
 from workbench_screens.rewards import cost, series_of, x_range
@@ -371,3 +372,32 @@ def test_ascii_mode_draws_no_other_signs(memory_feed: Any) -> None:
         text = "".join(plain(row) for row in made_of.rows).replace("×", "").replace("·", "").replace("—", "")
         assert text.replace("…", "").isascii()
         assert document(Material(one=asking.asked(p, r)), 60, frozenset(), p.at_s, UNICODE).rows
+
+
+@pytest.mark.parametrize("mode", ["transcript", "population"])
+async def test_painting_only_what_changed_shows_the_same_as_painting_all(
+    desktop: Make, memory_feed: Any, mode: str
+) -> None:
+    d = desktop(memory_feed(beats=list(asked(30)), head=300))
+    async with d.app.run_test(size=WIDE) as pilot:
+        await d.app.action_show(mode)
+        views = [view for view in d.app.screen.query(LineView) if view.is_on_screen and view.size]
+        assert len(views) > 4
+
+        def painted() -> list[list[str]]:
+            return [[strip.text for strip in view.render_lines(view.size.region)] for view in views]
+
+        keys = ("down", "down", "pagedown", "enter", "tab", "escape", "up", "ctrl+home")
+        for step in range(48):
+            d.feed.arrive(11)
+            d.clock[0] += 0.6
+            d.app.tick()
+            if mode == "transcript" and step % 3 == 0:
+                await pilot.press(keys[step // 3 % len(keys)])
+                d.clock[0] += 0.6
+                d.app.tick()
+            await pilot.pause()
+            now = painted()
+            for view in views:
+                view.refresh()
+            assert now == painted()
