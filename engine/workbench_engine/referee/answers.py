@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from workbench_engine.referee.arena import Slot
 from workbench_engine.referee.candidate import Candidate
-from workbench_engine.referee.precision import explains
+from workbench_engine.referee.precision import explains, relative_error
 from workbench_engine.referee.tensors import is_poison, to_float64
 from workbench_engine.referee.tolerance import Expected
+
+NEAR = 0.05
+"""Relative error over the whole output up to which a wrong answer is an approximation, not another function."""
 
 LATE_S = 0.03
 """How long a suspected late output is given to change."""
@@ -53,7 +56,7 @@ def name_failure(
     accumulate: int,
     deadline_s: float,
 ) -> str:
-    """The finding's code for a wrong output, "" when it is merely wrong. Raises WorkerFailed."""
+    """The finding's code for a wrong output. Raises WorkerFailed."""
     place = slot.outputs[index]
     output = candidate.arena.view(place)
     earlier = answers.earlier(index, output)
@@ -72,7 +75,7 @@ def name_failure(
         return "lower-precision"
     candidate.run([slot], deadline_s)
     candidate.collect()
-    return shape_of_error(got, output.copy(), expected) or _where(slot, answers)
+    return shape_of_error(got, output.copy(), expected) or _where(slot, answers) or "another-function"
 
 
 def _where(slot: Slot, answers: Answers) -> str:
@@ -97,4 +100,6 @@ def shape_of_error(got: NDArray[Any], again: NDArray[Any], expected: Expected) -
         if not bool((moved <= expected.allowed + 1e-3 * np.abs(expected.truth)).all()):
             return "undefined-output"
     share = float(np.mean(wrong)) if wrong.size else 0.0
-    return "partly-wrong" if 0.0 < share <= 0.75 else ""
+    if 0.0 < share <= 0.75:
+        return "partly-wrong"
+    return "inexact" if not expected.exact and relative_error(got, expected.truth, expected.dtype) < NEAR else ""

@@ -41,8 +41,10 @@ KINDS = (
         "undefined-output", "info", "answers the same question differently twice: it reads what nobody wrote", (8, 32)
     ),
     Kind("partly-wrong", "info", "part of the output is right, part was left out or is wrong", (23,)),
+    Kind("inexact", "info", "near the right answer everywhere, but not near enough: an approximation", (21, 22, 23)),
     Kind("timed-shape", "info", "right on every small shape, wrong on the one that is timed", (24,)),
     Kind("narrow-inputs", "info", "right on some inputs of this shape, wrong on others", (21, 25)),
+    Kind("another-function", "info", "wrong nearly everywhere: it computes something else", (16, 23)),
     # What the clocks see.
     Kind("timed-call-wrong", "cheat", "right when checked, wrong when timed", (7, 24)),
     Kind("replayed-output", "cheat", "a timed call returned an earlier call's answer", (4, 7)),

@@ -50,6 +50,8 @@ class Probes:
         self.touched: list[CheckSet] = []
         self.reweighted: CheckSet | None = None
         self.state: list[NDArray[Any]] = []
+        self.reweighted_little: CheckSet | None = None
+        self.state_touched: list[NDArray[Any]] = []
         self.other_mode: CheckSet | None = None
         self._reference = reference
         self._arena = arena
@@ -67,8 +69,11 @@ class Probes:
         slot = arena.slots_of(case.name)[0]
         if slot.state and self.task.weights == "variable":
             self.as_constructed = self._under(slot, self._constructed.get(case.name, []), rng)
+            before_touch = [arena.view(p).copy() for p in slot.state]
             self.state = [moved_state(arena.view(p).copy(), p.spec, rng) for p in slot.state]
             self.reweighted = self._under(slot, self.state, rng)
+            self.state_touched = _touched_state(before_touch, slot, rng)
+            self.reweighted_little = self._under(slot, self.state_touched, rng)
         if self.task.mode != "eval":
             reference.set_mode(self.task.mode == "both")
             variant = build(reference, arena, case, "other mode", rng, self.base.inputs)
@@ -147,32 +152,35 @@ class Probes:
         return None
 
     def _weights(self, checker: Checker, done: list[Check]) -> Failure | None:
-        """Other parameters through load_state_dict (for a kernel: at the same address) must change the answer."""
-        if self.base is None or self.reweighted is None:
+        """Other parameters through load_state_dict (for a kernel: at the same address) must change the answer, all of
+        them changed or only a few."""
+        if self.base is None:
             return None
         candidate = checker.candidate
         slot = checker.slot_for(self.base)
-        check, finding = checker.check(self.base, slot)
-        done.append(check)
-        if not check.ok:
-            return failed(self.base, check, finding)
         before = [candidate.arena.view(place).copy() for place in slot.state]
-        candidate.write_state(slot, self.state)
-        candidate.load_state()
-        check, finding = checker.check(self.reweighted, slot, state=self.state)
-        stale = not check.ok and self._answers_as(checker, self.base)
-        candidate.write_state(slot, before)
-        candidate.load_state()
-        done.append(check)
-        if not check.ok:
-            return failed(self.reweighted, check, "stale-weights" if stale else finding)
+        for variant, state in ((self.reweighted, self.state), (self.reweighted_little, self.state_touched)):
+            if variant is None:
+                continue
+            check, finding = checker.check(self.base, slot)
+            done.append(check)
+            if not check.ok:
+                return failed(self.base, check, finding)
+            candidate.write_state(slot, state)
+            candidate.load_state()
+            check, finding = checker.check(variant, slot, state=state)
+            stale = not check.ok and self._answers_as(checker, self.base, slot)
+            candidate.write_state(slot, before)
+            candidate.load_state()
+            done.append(check)
+            if not check.ok:
+                return failed(variant, check, "stale-weights" if stale else finding)
         check, finding = checker.check(self.base, slot)
         done.append(check)
-        return None if check.ok else failed(self.base, check, "stale-weights")
+        return None if check.ok else failed(self.base, check, finding or "stale-weights")
 
-    def _answers_as(self, checker: Checker, old: CheckSet) -> bool:
+    def _answers_as(self, checker: Checker, old: CheckSet, slot: Slot) -> bool:
         """Whether what lies in the slot answers the question under the old parameters."""
-        slot = checker.slot_for(old)
         outputs = checker.candidate.outputs(slot)
         return all(compare(got, expected).ok for got, expected in zip(outputs, old.expected, strict=True))
 
@@ -239,6 +247,22 @@ def _touch(inputs: Contents, case: ShapeCase, share: float, rng: np.random.Gener
         factor = 40.0 if length == 1 else 4.0
         fresh = from_float((np.abs(to_float64(fresh, spec.dtype)) + 1.0).astype(np.float32) * factor, spec.dtype)
     values[start : start + length] = fresh
+    return changed
+
+
+def _touched_state(state: Contents, slot: Slot, rng: np.random.Generator) -> Contents:
+    """Copies of the parameters with one short stretch of one floating tensor changed strongly."""
+    changed = [values.copy() for values in state]
+    able = [i for i, place in enumerate(slot.state) if place.spec.dtype in FLOATS and place.spec.numel > 0]
+    if not able:
+        return changed
+    # The largest tensor is the one worth packing, and so the one worth a fingerprint.
+    index = max(able, key=lambda i: slot.state[i].spec.numel)
+    values, dtype = changed[index], slot.state[index].spec.dtype
+    length = max(1, values.size // 256)
+    start = int(rng.integers(values.size - length + 1))
+    reals = to_float64(values[start : start + length], dtype)
+    values[start : start + length] = from_float((2.0 * reals + 4.0 * (np.std(reals) + 0.25)).astype(np.float32), dtype)
     return changed
 
 

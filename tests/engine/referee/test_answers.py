@@ -27,6 +27,7 @@ def tail_left_out() -> np.ndarray:  # type: ignore[type-arg]
         (EXACT * 2, EXACT * 3, "undefined-output"),
         (EXACT * np.nan, EXACT, "undefined-output"),
         (EXACT * 2, EXACT * 2, ""),
+        (EXACT * 1.01, EXACT * 1.01, "inexact"),
     ],
 )
 def test_shapes_of_errors(got: np.ndarray, again: np.ndarray, name: str) -> None:  # type: ignore[type-arg]
