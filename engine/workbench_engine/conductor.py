@@ -214,7 +214,7 @@ class Conductor:
         """How many candidates may still be proposed, at most one group."""
         p = self._recorder.projection
         cap = p.header.budget.evaluations
-        size = self._settings.group_size
+        size = self._policy.group(self._settings.group_size)
         c = p.counts
         judged = c.faster + c.slower + c.same + c.ambiguous + c.wrong + c.failed + c.cheating
         pending = c.proposed - judged + sum(self._asking.values())
@@ -333,7 +333,8 @@ class Conductor:
     def _wants_a_group(self) -> bool:
         limit = self._settings.staleness
         fresh = limit is None or self._ledger.unlearned <= limit
-        room = len(self._asking) < self._ahead.target(self._policy.in_flight, self._settings.group_size)
+        size = self._policy.group(self._settings.group_size)
+        room = len(self._asking) < self._ahead.target(self._policy.in_flight, size)
         few = len(self._waiting) <= LOW_WATER and room
         return self._active() and fresh and few and not self._outage.on
 

@@ -23,6 +23,7 @@ class PolicyThread:
         self._policy = policy
         self.name = policy.name
         self.in_flight = 1
+        self._answers: int | None = None
         self._turn = asyncio.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="policy", daemon=True)
@@ -39,6 +40,11 @@ class PolicyThread:
 
         await self._call(call)
         self.in_flight = max(1, policy.in_flight)
+        self._answers = max(1, policy.answers)
+
+    def group(self, size: int) -> int:
+        """How many proposals a call for `size` of them can give."""
+        return size if self._answers is None else min(size, self._answers)
 
     async def propose(self, context: Context, n: int) -> tuple[list[Proposal], bytes]:
         """The proposals and the policy's state after them."""

@@ -28,6 +28,11 @@ class AnsweringPolicy:
         """See `Briefed`."""
         return self._inner.in_flight
 
+    @property
+    def answers(self) -> int:
+        """See `Briefed`."""
+        return self._inner.answers
+
     def brief(self, brief: Brief) -> None:
         """See `Briefed`. Raises ValueError also when points are asked for and the task has no design space."""
         if brief.llm.answers == "points":

@@ -186,6 +186,9 @@ class Briefed(Protocol):
     in_flight: int
     """How many calls of `propose` may be open together. Known after `brief`."""
 
+    answers: int
+    """How many proposals one call gives at most, however many are asked for. Known after `brief`."""
+
     def brief(self, brief: Brief) -> None:
         """Raises ValueError, in one line with what to do, when the settings cannot be used."""
         ...

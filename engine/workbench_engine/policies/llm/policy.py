@@ -116,6 +116,7 @@ class LlmPolicy:
         """`in_flight` None leaves it to the settings."""
         self.name = name
         self.in_flight = in_flight or 1
+        self.answers = 1
         self._fixed_in_flight = in_flight
         self._make = make
         self._run: Run | None = None
@@ -139,6 +140,7 @@ class LlmPolicy:
         except ModelError as error:
             raise ValueError(str(error)) from None
         self.in_flight = self._fixed_in_flight or settings.concurrency
+        self.answers = settings.n
         label, model_name = self._names(settings)
         if settings.replay:
             label = RECORDED
