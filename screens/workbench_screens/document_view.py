@@ -224,11 +224,11 @@ class DocumentView(LineView, can_focus=True):
         place = self._place() if self.has_focus else None
         chosen = place is not None and self.document.stops[place].row == index
         base = "cursor" if chosen else "panel" if index == self.hit else ""
-        key = (index, base, self.needle, width, self.desk.themed)
+        key = (index, base, self.needle, width, self.desk.themed, self.base)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = paint(self._line(index), width, self.desk, base)
-        return strip.apply_style(self.base)
+            strip = self._strips[key] = paint(self._line(index), width, self.desk, base).apply_style(self.base)
+        return strip
 
     def _line(self, index: int) -> Line:
         line = self.document.rows[index]

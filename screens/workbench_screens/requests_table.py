@@ -234,29 +234,29 @@ class RequestsTable(LineView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
-        return self._line(y).apply_style(self.base)
-
-    def _line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         desk = self.desk
         if y == 0:
             titles: Line = [(fit(c.title, c.width, c.right) + " ", "muted bold") for c in columns_for(width)]
-            return paint(titles, width, desk, "panel")
+            return paint(titles, width, desk, "panel").apply_style(self.base)
         index = self.scroll_offset.y + y - 1
         if index >= len(self.ids):
-            return paint(self._empty(), width, desk) if index == 0 else Strip.blank(width)
+            line = self._empty() if index == 0 else []
+            return paint(line, width, desk).apply_style(self.base)
         request = desk.projection.requests.get(self.ids[index])
         if request is None:
-            return Strip.blank(width)
+            return Strip.blank(width, self.base)
         opened = desk.opened()
         chosen = opened is not None and opened.prompt == request.prompt
-        key = (*self._key(request), chosen, width, desk.themed, desk.sessions)
+        key = (*self._key(request), chosen, width, desk.themed, desk.sessions, self.base)
         strip = self._strips.get(key)
         if strip is None:
             if len(self._strips) > 2000:
                 self._strips.clear()
             one = asking.asked(desk.projection, request)
-            strip = paint(row(one, columns_for(width), desk), width, desk, "cursor" if chosen else "")
+            strip = paint(row(one, columns_for(width), desk), width, desk, "cursor" if chosen else "").apply_style(
+                self.base
+            )
             self._strips[key] = strip
         return strip
 

@@ -90,6 +90,10 @@ class TranscriptScreen(WorkScreen):
     CSS_PATH = ["workscreen.tcss", "transcript.tcss"]
     BINDINGS = bindings("transcript")
 
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self._reading = False
+
     def body(self) -> ComposeResult:
         yield StatusPane(self.desk)
         with Horizontal(id="asked"):
@@ -116,6 +120,7 @@ class TranscriptScreen(WorkScreen):
         if self.desk.reading:
             self.desk.reading = False
             self.action_read()
+        self._lay()
         table.pulse()
         view.pulse()
         self._retitle(table, view)
@@ -168,12 +173,18 @@ class TranscriptScreen(WorkScreen):
         if self.desk.opened() is None:
             self.notify("there is no prompt yet", markup=False)
             return
-        self.add_class("-reading")
+        self._reading = True
+        self._lay()
         self.query_one(DocumentView).focus()
         self.call_after_refresh(self.tick)
 
+    def _lay(self) -> None:
+        """Only where there is room for one: a class that changes styles the whole screen anew."""
+        self.set_class(self._reading and self.has_class("-narrow"), "-reading")
+
     def _back_to_list(self) -> None:
-        self.remove_class("-reading")
+        self._reading = False
+        self._lay()
         self.query_one(RequestsTable).focus()
         self.call_after_refresh(self.tick)
 
