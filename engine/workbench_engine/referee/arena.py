@@ -21,8 +21,10 @@ from workbench_engine.tasks.contract import ShapeCase, TensorSpec
 
 ALIGN = 64
 RED_ZONE = 256
-RED = 0xFF
-"""Read as any float type it is NaN: a kernel that reads beyond an input and uses it gives itself away."""
+READ_RED = 0xFF
+"""Round what is read: as any float it is NaN, so a kernel that reads beyond an input and uses it gives itself away."""
+WRITE_RED = 0xA5
+"""Round what is written: no NaN, so that one carried over from beyond an input shows."""
 
 
 class Place(Struct, frozen=True):
@@ -49,7 +51,7 @@ class Arena:
     def __init__(self, cases: list[tuple[ShapeCase, int]], with_wide: bool) -> None:
         """`cases`: each case with its number of slots (a ring); state lies once for each case."""
         self._end = RED_ZONE
-        self._zones: list[int] = [0]
+        self._zones: list[tuple[int, int]] = []
         self.slots: list[Slot] = []
         self._by_case: dict[str, list[Slot]] = {}
         for case, ring in cases:
@@ -68,14 +70,15 @@ class Arena:
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._map = mmap.mmap(self.fd, self.bytes, mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
-        for start in self._zones:
-            self._bytes[start : start + RED_ZONE] = RED
+        self.mend_red_zones()
 
     def _place(self, spec: TensorSpec) -> Place:
+        """A place at an unpredictable distance from the last, with a red zone right before and right after it."""
         jump = ALIGN * secrets.randbelow(64)
-        offset = -(-(self._end + jump) // ALIGN) * ALIGN
+        offset = -(-(self._end + RED_ZONE + jump) // ALIGN) * ALIGN
         end = offset + spec.nbytes
-        self._zones.append(end)
+        red = WRITE_RED if spec.role == "output" else READ_RED
+        self._zones += [(offset - RED_ZONE, red), (end, red)]
         self._end = end + RED_ZONE
         return Place(offset, spec)
 
@@ -96,12 +99,12 @@ class Arena:
             poison(self.view(place), place.spec.dtype)
 
     def red_zones_intact(self) -> bool:
-        """Whether every byte between tensors is as it was laid."""
-        return all(bool((self._bytes[start : start + RED_ZONE] == RED).all()) for start in self._zones)
+        """Whether every byte right before and after each tensor is as it was laid."""
+        return all(bool((self._bytes[start : start + RED_ZONE] == red).all()) for start, red in self._zones)
 
     def mend_red_zones(self) -> None:
-        for start in self._zones:
-            self._bytes[start : start + RED_ZONE] = RED
+        for start, red in self._zones:
+            self._bytes[start : start + RED_ZONE] = red
 
     def close(self) -> None:
         os.close(self.fd)

@@ -34,10 +34,14 @@ BUDGET_S = 0.3
 
 
 class Slope(Struct, frozen=True):
-    """Seconds a call: the least of several slopes, and how much the better half of them scatters."""
+    """Seconds a call: the least of several slopes, and how much the better half of them scatters.
+
+    `plain_s`: of plain calls made in between, on the same slots: what the same calls cost at the same moment.
+    """
 
     seconds: float
     noise_s: float
+    plain_s: float = 0.0
 
 
 class ChainBroken(Exception):
@@ -67,13 +71,14 @@ class Chain:
             raise ValueError("a chain needs two slots at least")
         affordable = int(BUDGET_S / max(call_s * (longer + shorter), 1e-9))
         repeats = max(FEWEST, min(REPEATS, affordable))
-        slopes = []
+        slopes, plain = [], []
         for number in range(repeats):
             order = (shorter, longer) if number % 2 else (longer, shorter)
             spent = {count: self.run(side, count)[0] for count in order}
             slopes.append((spent[longer] - spent[shorter]) / (longer - shorter))
+            plain.append(side.run(ring[:longer], self._deadline_s)[0] / longer)
         best = sorted(slopes)[: max(2, repeats // 2 + 1)]
-        return Slope(max(best[0], 0.0), float(np.median(best) - best[0]))
+        return Slope(max(best[0], 0.0), float(np.median(best) - best[0]), float(np.median(plain)))
 
     def run(self, side: Candidate, count: int) -> tuple[float, list[Slot], list[list[NDArray[Any]]]]:
         """(seconds, slots used, inputs that each call must have seen). Raises WorkerFailed, ChainBroken."""

@@ -22,6 +22,9 @@ CORES = 1.25
 CORES_S = 300e-6
 """On one core a block cannot use more processor than it takes: beyond this there are helpers on other cores."""
 
+BRINGING = 4.0
+"""Bringing an answer (copying it, however it lies in memory) may cost so many times what the reference's costs."""
+
 CLAIM_SHARE = 0.6
 CLAIM_S = 200e-6
 """A block claimed shorter than this share of the processor time it used, less this many seconds, is a false claim."""
@@ -82,6 +85,22 @@ def hidden_work(candidate: list[Block], reference: list[Block]) -> Gate | None:
         "hidden-work",
         f"used {idle * 1e6:.0f} µs of processor a pair while no call was running; its timed calls used "
         f"{timed * 1e6:.0f} µs, the reference used {theirs * 1e6:.0f} µs (allowed {allowed * 1e6:.0f} µs)",
+    )
+
+
+def lazy_answers(candidate_s: list[float], reference_s: list[float], timed_s: float) -> Gate | None:
+    """Processor seconds for bringing answers back, of both sides, against a block's (`timed_s`): work put off until an
+    answer is looked at shows here."""
+    if not candidate_s or not reference_s:
+        return None
+    own, theirs = float(np.mean(candidate_s)), float(np.mean(reference_s))
+    allowed = BRINGING * theirs + IDLE_S + 0.25 * timed_s
+    if own <= allowed:
+        return None
+    return Gate(
+        "hidden-work",
+        f"bringing its answers back used {own * 1e6:.0f} µs of processor, the reference's {theirs * 1e6:.0f} µs; its "
+        f"calls used {timed_s * 1e6:.0f} µs (allowed {allowed * 1e6:.0f} µs)",
     )
 
 

@@ -90,6 +90,8 @@ class PairTimer:
         self.pace_blocks: list[Block] = []
         self._last_cpu_s: dict[int, float] = {}
         self._stolen_s = 0.0
+        self.brought_s: list[float] = []
+        self.pace_brought_s: list[float] = []
         self._next_first: bool | None = None
 
     def warm_up(self, pairs: int = 2) -> None:
@@ -102,7 +104,7 @@ class PairTimer:
         for _ in range(pairs if spent < LONGEST_BLOCK_S else 0):
             self.pair(check=False)
         self._next_first = None
-        self.blocks, self.pace_blocks = [], []
+        self.blocks, self.pace_blocks, self.brought_s, self.pace_brought_s = [], [], [], []
 
     def pair(self, check: bool | None = None) -> Pair:
         """One pair; `check` None leaves it to chance whether it is checked in full. Raises WorkerFailed, TimedWrong."""
@@ -159,6 +161,16 @@ class PairTimer:
         blocks.append(Block(warm_s, used_s, claimed, idle_s, len(slots), spent, stolen_s))
         return timed_s, claimed
 
+    def _bring(self, side: Candidate) -> None:
+        """Bring returned tensors into the arena; what that costs the processor is noted apart from idle work."""
+        activity = side.worker.activity
+        before_s = activity.cpu_s()
+        side.collect()
+        used_s = activity.cpu_s() - before_s
+        (self.brought_s if side is self._candidate else self.pace_brought_s).append(used_s)
+        if id(side) in self._last_cpu_s:
+            self._last_cpu_s[id(side)] += used_s
+
     def _windows(self, count: int) -> list[Contents]:
         return [[bank.window() for bank in self._banks] for _ in range(count)]
 
@@ -188,8 +200,8 @@ class PairTimer:
 
     def _check_spots(self, theirs: list[Slot], ours: list[Slot]) -> None:
         """Compare a stretch and a scatter of one call's answer with the reference's answer to the same contents."""
-        self._pace.collect()
-        self._candidate.collect()
+        self._bring(self._pace)
+        self._bring(self._candidate)
         pick = int(self._rng.integers(len(ours)))
         count = self._protocol.spot_elements
         for mine, other in zip(ours[pick].outputs, theirs[pick].outputs, strict=True):
@@ -203,8 +215,8 @@ class PairTimer:
 
     def _check_fully(self, theirs: list[Slot], ours: list[Slot]) -> None:
         """Compare one of this pair's calls in full with what the reference answered to the same contents."""
-        self._pace.collect()
-        self._candidate.collect()
+        self._bring(self._pace)
+        self._bring(self._candidate)
         pick = int(self._rng.integers(len(ours)))
         for mine, other in zip(ours[pick].outputs, theirs[pick].outputs, strict=True):
             whole = self._pace.arena.view(other)

@@ -106,3 +106,10 @@ def test_a_chain_as_slow_as_its_calls_passes(timed_s: float, overhead_s: float) 
 def test_a_chain_that_waits_for_hidden_work() -> None:
     closed = gates.chain_disagreement(1.2 * MS, 0.1 * MS, 0.01 * MS, 0.2 * MS)
     assert closed is not None and closed.code == "chain-disagreement"
+
+
+def test_work_put_off_until_an_answer_is_looked_at() -> None:
+    assert gates.lazy_answers([0.4 * MS] * 4, [0.2 * MS] * 4, MS) is None, "a strided copy is slower, and honest"
+    closed = gates.lazy_answers([3 * MS] * 4, [0.2 * MS] * 4, 0.05 * MS)
+    assert closed is not None and closed.code == "hidden-work"
+    assert gates.lazy_answers([], [], MS) is None, "nothing was looked at"

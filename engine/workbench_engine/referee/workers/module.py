@@ -171,10 +171,14 @@ COPY, POINTER, STORAGE = torch.Tensor.copy_, torch.Tensor.data_ptr, torch.Tensor
 """Taken before any candidate's code runs."""
 
 
+RETURN_TYPES = frozenset(v for v in vars(torch.return_types).values() if isinstance(v, type))
+"""What torch's own functions with several results return; any other class could compute when it is looked into."""
+
+
 def parts_of(result: Any) -> tuple[Any, ...]:
     """The outputs of a call. A sequence of a class of its own could compute when it is looked into."""
     kind = type(result)
-    if kind is tuple or kind is list or kind.__module__ == "torch.return_types":
+    if kind is tuple or kind is list or kind in RETURN_TYPES:
         return tuple(result)
     if isinstance(result, (tuple, list)):
         raise Refused(f"returned a {kind.__name__}, not exactly a tuple or list", "not-a-tensor")
