@@ -205,7 +205,9 @@ def table(found: list[Measured], load: Load, markdown: bool) -> str:
         lines.append(
             f"workbench against the better of the others ({best.name}): {ours.run_per_minute / best.run_per_minute:.2f}"
             f"x candidates a minute over the run, {ours.search_per_minute / best.search_per_minute:.2f}x over the "
-            f"search, {ours.cpu_s / best.cpu_s:.2f}x the CPU time a candidate."
+            f"search, {ours.cpu_s / best.cpu_s:.2f}x the CPU time and "
+            f"{ours.run_overhead_s / best.run_overhead_s:.2f}x the overhead a candidate. "
+            f"No engine can be more than {rate / best.run_per_minute:.2f}x as fast as {best.name}: that is the floor."
         )
     lines += [f"{m.name}: {m.settings}" for m in found]
     lines += [f"{m.name}: EXIT CODE {m.exit_code}" for m in found if m.exit_code]

@@ -95,11 +95,11 @@ class Endpoint:
 
 
 USAGE = {"prompt_tokens": 1500, "completion_tokens": 200, "total_tokens": 1700}
-COMMON = {"id": "chat-1", "created": 0, "model": "stand-in"}
+COMMON: dict[str, Any] = {"id": "chat-1", "created": 0, "model": "stand-in"}
 
 
 def _whole(text: str) -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     raw = json.dumps({**COMMON, "object": "chat.completion", "choices": [choice], "usage": USAGE}).encode()
     head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
     return head.encode() + raw
@@ -107,7 +107,7 @@ def _whole(text: str) -> bytes:
 
 def _stream(text: str) -> bytes:
     deltas: list[dict[str, Any]] = [{"content": text[i : i + PIECE]} for i in range(0, len(text), PIECE)]
-    choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
+    choices: list[list[dict[str, Any]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
     choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
     chunk = {**COMMON, "object": "chat.completion.chunk"}
     events = [{**chunk, "choices": c} for c in choices] + [{**chunk, "choices": [], "usage": USAGE}]
