@@ -156,6 +156,8 @@ class FloorMeasured(Event, frozen=True):
     delta: float
     medians: list[float]
     too_noisy: bool = False
+    between: float = 0.0
+    """Standard deviation of ln speedup between two processes of the same code, which widens every interval."""
 
 
 class CandidateProposed(Event, frozen=True):

@@ -18,7 +18,7 @@ from workbench_engine.referee.probes import Probes
 from workbench_engine.referee.protocol import Protocol
 from workbench_engine.referee.reference import Reference
 from workbench_engine.referee.sampling import Series
-from workbench_engine.referee.statistics import floor_from_runs
+from workbench_engine.referee.statistics import Array, between_processes, floor_from_runs
 from workbench_engine.referee.trial import Subject, Trial
 from workbench_engine.referee.verify import build_all
 from workbench_engine.referee.warm import WarmWorkers
@@ -87,6 +87,7 @@ class Bench:
         self._wide_pace: Candidate | None = None
         self._nothing: Candidate | None = None
         self.delta = self.protocol.least_delta
+        self.between = 0.0
 
     def _set_up(self, case: str, path: str) -> None:
         cases = self.task.cases
@@ -135,31 +136,34 @@ class Bench:
         protocol = self.protocol
         workers = self._twins or [self._start_twin() for _ in range(protocol.floor_twins)]
         self._twins = []
-        medians: list[float] = []
+        runs: list[Array] = []
         try:
             for worker in workers:
-                medians += self._twin_medians(Candidate(worker, self.arena, protocol), protocol)
+                runs += self._twin_runs(Candidate(worker, self.arena, protocol), protocol)
         except WorkerFailed as failure:
             raise TaskRejected(f"the reference cannot be timed against itself: {failure}") from failure
         finally:
             for worker in workers:
                 worker.close()
+        medians = [float(np.median(d)) for d in runs]
         self.delta = floor_from_runs(medians, protocol.least_delta)
-        self.emit(FloorMeasured(self.device, self.delta, medians, too_noisy=self.delta > protocol.noisy_delta))
+        self.between = between_processes(runs)
+        noisy = self.delta > protocol.noisy_delta
+        self.emit(FloorMeasured(self.device, self.delta, medians, too_noisy=noisy, between=self.between))
 
     def _start_twin(self) -> Worker:
         return module_worker(self.level, self.other_cores, threads=1, entry="Model")
 
-    def _twin_medians(self, twin: Candidate, protocol: Protocol) -> list[float]:
+    def _twin_runs(self, twin: Candidate, protocol: Protocol) -> list[Array]:
         twin.load(self.reference, "module", None, self.source, [self.core], threads=1)
         timer = self.timer(twin, self._rng)
         timer.warm_up(3)
-        medians = []
+        runs = []
         for _ in range(protocol.floor_runs // protocol.floor_twins):
             series = Series.of([timer.pair(check=False) for _ in range(protocol.floor_pairs)])
-            medians.append(float(np.median(series.d)))
+            runs.append(series.d)
             self.emit(series.event("", self.device, "floor", timer.calls, 1))
-        return medians
+        return runs
 
     # --- one candidate -------------------------------------------------------------------------------------------
 

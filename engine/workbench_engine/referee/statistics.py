@@ -81,14 +81,35 @@ def resampled_medians(d: Array, rng: np.random.Generator, resamples: int) -> Arr
     return np.asarray(np.median(np.asarray(d, dtype=np.float64)[index], axis=1), dtype=np.float64)
 
 
-def estimate(d: Array, rng: np.random.Generator, resamples: int = 2000, widened: bool = True) -> Estimate:
-    """Median and 95 % interval of the log ratios `d`; `widened` False leaves out the correction for short series."""
+def estimate(
+    d: Array, rng: np.random.Generator, resamples: int = 2000, widened: bool = True, between: float = 0.0
+) -> Estimate:
+    """Median and 95 % interval of the log ratios `d`; `widened` False leaves out the correction for short series.
+
+    `between`: standard deviation of d between two processes of the same code (see `between_processes`); no number of
+    pairs of one process tells of it, so it is added to the interval in quadrature.
+    """
     low, high = bootstrap_interval(d, rng, resamples)
     centre = float(np.median(d))
     factor = widening(len(d)) if widened else 1.0
     # A median may lie outside the quantiles of its resamples by rounding.
-    below, above = max(0.0, centre - low), max(0.0, high - centre)
-    return Estimate(d=centre, low=centre - factor * below, high=centre + factor * above, n=len(d))
+    below, above = factor * max(0.0, centre - low), factor * max(0.0, high - centre)
+    luck = 1.96 * between
+    return Estimate(centre, centre - math.hypot(below, luck), centre + math.hypot(above, luck), len(d))
+
+
+def between_processes(runs: list[Array], least: float = 0.005) -> float:
+    """σ of d between processes of the same code, from the series of the A/A floor: what their medians scatter beyond
+    what their own pairs explain. `least` where the few runs happen to agree.
+
+    Where a process's pages lie in the caches is luck that lasts its whole life: in 200 runs of the reference against
+    itself intervals without this part covered 1 in 89.5 % (`workbench bench aa`).
+    """
+    if not runs:
+        return least
+    medians = np.array([float(np.median(d)) for d in runs])
+    own = np.array([1.2533 * spread(d) / math.sqrt(len(d)) for d in runs])
+    return max(least, math.sqrt(max(0.0, float(np.mean(medians**2) - np.mean(own**2)))))
 
 
 def widening(n: int, level: float = 0.95) -> float:

@@ -222,7 +222,7 @@ class Trial:
     def _decide(self, series: Series) -> VerdictReached:
         bench = self._bench
         case = bench.case
-        result = estimate(series.d, self._rng, self._care.resamples)
+        result = estimate(series.d, self._rng, self._care.resamples, between=bench.between)
         reference_s = float(np.median(series.reference_s))
         candidate_s = float(np.median(series.candidate_s))
         verdict = verdict_of(result, bench.delta)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from workbench_engine.referee.judge import enough, roofline_s, verdict_of
 from workbench_engine.referee.statistics import (
     Estimate,
+    between_processes,
     block_length,
     bootstrap_interval,
     couples,
@@ -127,3 +128,20 @@ def test_whoever_is_second_being_slower_cancels_in_couples(d: list[float], penal
 def test_an_odd_pair_is_left_out_and_a_lone_one_kept() -> None:
     assert couples(np.array([1.0, 3.0, 9.0])).tolist() == [2.0]
     assert couples(np.array([5.0])).tolist() == [5.0]
+
+
+def test_luck_between_processes_is_told_from_noise_within() -> None:
+    rng = np.random.default_rng(5)
+    quiet = [rng.normal(0.0, 0.01, 40) for _ in range(40)]
+    assert between_processes(quiet) <= 0.006
+    lucky = [rng.normal(rng.normal(0.0, 0.03), 0.01, 40) for _ in range(200)]
+    assert 0.025 < between_processes(lucky) < 0.035
+    assert between_processes([]) == 0.005
+
+
+def test_luck_widens_an_interval_in_quadrature() -> None:
+    d = np.random.default_rng(6).normal(0.1, 0.02, 60)
+    bare = estimate(d, np.random.default_rng(7))
+    wide = estimate(d, np.random.default_rng(7), between=0.01)
+    assert wide.d == bare.d
+    assert math.isclose(wide.high - wide.d, math.hypot(bare.high - bare.d, 0.0196))
