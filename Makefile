@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKBENCH := $(BIN)/workbench
 ARGS ?=
 
-.PHONY: help demo test test-referee lint bench install clean
+.PHONY: help demo test test-vllm test-referee lint bench install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
@@ -19,6 +19,11 @@ test: lint  ## lint, types, import contracts and all tests
 
 test-referee: install  ## every exploit and every honest twin through the referee once (half an hour)
 	WORKBENCH_SLOW=1 $(BIN)/pytest tests/workbench/test_refereeing.py -m slow $(ARGS)
+
+test-vllm: install  ## the real vLLM with SmolLM2-135M on this CPU (the first time: 4 GB of downloads)
+	@begun=$$(date +%s); place=$$(tests/vllm/setup.sh) && \
+	KERNEL_WORKBENCH_VLLM=$$place $(BIN)/pytest tests/vllm -x -s -p no:cacheprovider $(ARGS); status=$$?; \
+	echo "make test-vllm took $$(( $$(date +%s) - begun )) s"; exit $$status
 
 lint: install  ## formatting, lint, types and import contracts
 	$(BIN)/ruff check .

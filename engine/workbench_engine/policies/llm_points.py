@@ -60,6 +60,9 @@ def point_of(space: DesignSpace, text: str) -> DesignPoint:
             if dimension
             else []
         )
+        if dimension is not None and not same:
+            options = ", ".join(map(repr, dimension.values))
+            raise ValueError(f"{name} = {value!r:.80} is not one of {options}")
         exact[name] = same[0] if same else value
     return space.point(exact)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from workbench_engine.referee.answers import shape_of_error
 from workbench_engine.referee.tolerance import Expected
@@ -13,7 +16,7 @@ EXACT = TRUTH.astype(np.float32)
 EXPECTED = Expected(EXACT, TRUTH, "float32", 1)
 
 
-def tail_left_out() -> np.ndarray:  # type: ignore[type-arg]
+def tail_left_out() -> NDArray[Any]:
     got = EXACT.copy()
     got[400:] = 0.0
     return got
@@ -30,7 +33,7 @@ def tail_left_out() -> np.ndarray:  # type: ignore[type-arg]
         (EXACT * 1.01, EXACT * 1.01, "inexact"),
     ],
 )
-def test_shapes_of_errors(got: np.ndarray, again: np.ndarray, name: str) -> None:  # type: ignore[type-arg]
+def test_shapes_of_errors(got: NDArray[Any], again: NDArray[Any], name: str) -> None:
     assert shape_of_error(got, again, EXPECTED) == name
 
 

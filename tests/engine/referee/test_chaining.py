@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench_engine.referee.workers import chaining
 
-INPUTS = [[16, 400, "float32", [100]], [512, 64, "int64", [8]]]
-OUTPUT = [[1024, 8192, "float32", [2048]]]
+INPUTS: list[list[Any]] = [[16, 400, "float32", [100]], [512, 64, "int64", [8]]]
+OUTPUT: list[list[Any]] = [[1024, 8192, "float32", [2048]]]
 
 
 @given(st.binary(min_size=1024, max_size=1024), st.integers(0, chaining.MASK))

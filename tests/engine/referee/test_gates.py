@@ -15,7 +15,7 @@ MS = 1e-3
 
 def blocks(n: int = 12, **changed: float) -> list[Block]:
     base = {"warm_s": MS, "timed_s": MS, "claimed_s": MS, "idle_s": 20e-6, "wall_s": MS, "stolen_s": 0.0}
-    return [Block(calls=1, **{**base, **changed}) for _ in range(n)]
+    return [Block(calls=1, **(base | changed)) for _ in range(n)]
 
 
 HONEST = blocks()
@@ -43,7 +43,7 @@ def test_honest_blocks_pass_alone() -> None:
     ],
 )
 def test_processor_time_between_calls_is_named(changed: dict[str, float], code: str) -> None:
-    closed = gates.hidden_work(blocks(**changed), HONEST)
+    closed = gates.hidden_work(blocks(12, **changed), HONEST)
     assert closed is not None and closed.code == code and "µs" in closed.text
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from workbench_engine.referee.inputs import DISTRIBUTIONS, Bank, contents, nudged
 from workbench_engine.referee.tensors import to_float64
@@ -23,7 +26,7 @@ DOMAINS: list[tuple[str, Domain, int]] = [
 ]
 
 
-def within(values: np.ndarray, spec: TensorSpec) -> bool:  # type: ignore[type-arg]
+def within(values: NDArray[Any], spec: TensorSpec) -> bool:
     reals = to_float64(values, spec.dtype)
     if spec.domain == "positive":
         return bool((reals > 0).all())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from workbench_engine.referee.precision import class_of, explains, relative_error
 from workbench_engine.referee.tolerance import Expected, compare
@@ -13,12 +16,11 @@ TRUTH = RNG.standard_normal(4096)
 EXACT = TRUTH.astype(np.float32)
 
 
-def rounded(bits: int) -> np.ndarray:  # type: ignore[type-arg]
+def rounded(bits: int) -> NDArray[Any]:
     """EXACT with a mantissa of `bits` explicit bits, rounded to nearest."""
-    raw = EXACT.view(np.uint32).astype(np.uint64)
     drop = 23 - bits
-    raw = (raw + (1 << (drop - 1))) >> drop << drop
-    return raw.astype(np.uint32).view(np.float32)
+    raw = EXACT.view(np.uint32).astype(np.int64) + (1 << (drop - 1))
+    return (raw >> drop << drop).astype(np.uint32).view(np.float32)
 
 
 @pytest.mark.parametrize(("bits", "name"), [(23, "fp32"), (10, "tf32"), (7, "bf16")])

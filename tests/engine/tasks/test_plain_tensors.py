@@ -6,7 +6,7 @@ import torch
 
 from workbench_engine.tasks.loading import LoadedTask
 
-TASK = '''
+TASK = """
 import torch, torch.nn as nn
 
 class Model(nn.Module):
@@ -23,7 +23,7 @@ def get_inputs():
 
 def get_init_inputs():
     return [6]
-'''
+"""
 
 
 def test_an_lstm_with_kept_states_has_an_answer_in_float64() -> None:
