@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import sys
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -93,10 +94,11 @@ def cheapness(arms: Sequence[Arm], power: float) -> tuple[float, ...]:
         return (1.0,) * len(arms)
     middle = statistics.median(known)
     # An endpoint without a price costs nothing; a tenth of the cheapest stands for it, to keep the quotient finite.
-    floor = min(known) * 0.1
-    raw = [(middle / max(b, floor)) ** power if b is not None else 1.0 for b in bounds]
-    top = max(raw)
-    return tuple(q / top for q in raw)
+    floor = max(min(known) * 0.1, sys.float_info.min)
+    paid = [max(middle if b is None else b, floor) for b in bounds]
+    # The median cancels where the largest becomes 1; dividing the small by the large can't overflow.
+    least = min(paid)
+    return tuple((least / p) ** power for p in paid)
 
 
 def scores(arms: Sequence[Arm], settings: BanditSettings) -> tuple[float, ...]:
