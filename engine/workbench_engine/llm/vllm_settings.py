@@ -122,6 +122,7 @@ _PREFIX = re.compile(r"^(?:\([^)]*\)\s*)*(?:(?:DEBUG|INFO|WARNING|ERROR)\s+[\d-]
 _FAULT = re.compile(
     r"^(?:[\w.]*(?:Error|Exception|Fault)\b(?:: |$)|.*\berror: |cannot be started: |.*\b(?:out of memory|Killed)\b)"
 )
+_COUNTED = re.compile(r"\bValidationError: \d+ validation errors? for ")
 _WRAPPERS = re.compile(r"Engine core initialization failed|See root cause above|Failed core proc|SystemExit")
 _WORTH = re.compile(
     r"load(?:ing)? (?:model|weight|safetensors)|shards|compil|captur|warm|kv cache|profiling|download", re.IGNORECASE
@@ -139,9 +140,13 @@ def telling_line(log: str) -> str:
     """The one line of a failed server's log that says why; "" for an empty log."""
     lines = [plain_line(line) for line in log.splitlines()]
     lines = [line for line in lines if line]
-    faults = [line for line in lines if _FAULT.search(line) and not _WRAPPERS.search(line)]
-    found = faults or lines
-    return found[-1][:KEPT] if found else ""
+    faults = [i for i, line in enumerate(lines) if _FAULT.search(line) and not _WRAPPERS.search(line)]
+    if not faults:
+        return lines[-1][:KEPT] if lines else ""
+    last = faults[-1]
+    # A refused setting names only its class there; what is wrong with it stands in the next line.
+    reasons = lines[last + 1 : last + 2] if _COUNTED.search(lines[last]) else []
+    return (reasons or [lines[last]])[0][:KEPT]
 
 
 def progress_line(log: str) -> str:
