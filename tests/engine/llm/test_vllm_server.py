@@ -203,7 +203,7 @@ def test_the_root_cause_is_found_in_a_log() -> None:
     assert telling_line(LOG) == "ValueError: The model needs 20 GiB, 8 GiB are free."
     assert telling_line("") == "" and telling_line("only this\n") == "only this"
     assert telling_line("torch.OutOfMemoryError: CUDA out of memory. Tried\nbye").startswith("torch.OutOfMemoryError")
-    refused = "pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, no such model: x.\nPlease"
+    refused = "pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, no such model: x.\nFix"
     assert telling_line(refused) == "Value error, no such model: x."
     assert plain_line("(EngineCore pid=7) INFO 12-01 05:00:01 [loader.py:5] Loading weights") == "Loading weights"
     assert progress_line("Loading weights: 10%\rLoading weights: 60%\nRoute: x\n\n") == "Loading weights: 60%"
