@@ -17,10 +17,11 @@ from workbench_engine.conducting.archive import Archive
 from workbench_engine.conducting.clock import RunClock
 from workbench_engine.conducting.desk import Desk, NothingRuns, Refused
 from workbench_engine.conducting.evaluation import LocalRunner
+from workbench_engine.conducting.failing import RunFailed
 from workbench_engine.conducting.opening import case_of, session_opened, task_card, unknown_task
 from workbench_engine.conducting.policy_thread import PolicyThread
 from workbench_engine.conducting.recorder import Recorder
-from workbench_engine.conductor import Conductor, RunFailed
+from workbench_engine.conductor import Conductor
 from workbench_engine.exits import ExitCode
 from workbench_engine.host import host_card
 from workbench_engine.policies.contract import Brief, Policy, Say

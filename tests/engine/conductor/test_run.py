@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.engine.conductor.standin import Stage, StandInExecutor, endless, groups
 
-from workbench_engine.conductor import BARREN_GROUPS, BROKEN_JOBS
+from workbench_engine.conducting.asking import BARREN_GROUPS
+from workbench_engine.conducting.judging import BROKEN_JOBS
 from workbench_engine.executor import Job
 from workbench_engine.exits import ExitCode
 from workbench_engine.rl.reward import reward_of
