@@ -93,7 +93,8 @@ def _opened(p: Projection, s: Stamped, e: ev.SessionOpened) -> None:
 
 
 def _engine_started(p: Projection, s: Stamped, e: ev.EngineStarted) -> None:
-    p.header = replace(p.header, engine_pid=e.pid, closed=False, outcome="", phase="starting", phase_reason="")
+    p.header = replace(p.header, engine_pid=e.pid, closed=False, outcome="", phase="starting", phase_reason="", cap="")
+    p.wait = None
     if not e.resumed:
         return
     _silence_lanes(p, p.last_event_at_s)
@@ -118,6 +119,7 @@ def _silence_lanes(p: Projection, at_s: float) -> None:
 
 def _phase(p: Projection, s: Stamped, e: ev.PhaseChanged) -> None:
     p.header = replace(p.header, phase=e.phase, phase_reason=e.reason)
+    p.wait = None
     add_mark(p, s, "phase", f"{e.phase} ({e.reason})" if e.reason else e.phase)
 
 
@@ -133,11 +135,17 @@ def _mode(p: Projection, s: Stamped, e: ev.ModeChanged) -> None:
 
 
 def _budget(p: Projection, s: Stamped, e: ev.BudgetChanged) -> None:
-    p.header = replace(p.header, budget=e.budget)
+    p.header = replace(p.header, budget=e.budget, cap="")
+
+
+def _cap(p: Projection, s: Stamped, e: ev.CapReached) -> None:
+    p.header = replace(p.header, cap=e.cap)
 
 
 def _spent(p: Projection, s: Stamped, e: ev.BudgetSpent) -> None:
     p.evaluations, p.spent_seconds, p.spent_tokens, p.spent_money = e.evaluations, e.seconds, e.tokens, e.money
+    if e.requests is not None:
+        p.spent_requests = e.requests
 
 
 def _steering(p: Projection, s: Stamped, e: ev.SteeringGiven) -> None:
@@ -231,6 +239,7 @@ _HANDLERS: dict[type[Event], Callable[[Projection, Stamped, Any], None]] = {
     ev.ModeChanged: _mode,
     ev.BudgetChanged: _budget,
     ev.BudgetSpent: _spent,
+    ev.CapReached: _cap,
     ev.SteeringGiven: _steering,
     ev.WarningRaised: _warning,
     ev.UnknownEvent: _unknown,

@@ -47,6 +47,7 @@ def _finding(e: ev.FindingRaised) -> Said:
 
 def _budget(e: ev.BudgetChanged) -> Said:
     parts = {"evaluations": e.budget.evaluations, "s": e.budget.seconds, "tokens": e.budget.tokens}
+    parts |= {"money": e.budget.money, "requests": e.budget.requests}
     said = ", ".join(f"{value:g} {unit}" for unit, value in parts.items() if value is not None)
     return "person", f"budget: {said or 'no cap'}"
 
@@ -64,6 +65,18 @@ def _floor(e: ev.FloorMeasured) -> Said:
 
 def _response(e: ev.ResponseReceived) -> Said:
     return ("info", f"{e.prompt}: no candidate: {e.problem}") if e.problem else None
+
+
+def _retry(e: ev.RetryScheduled) -> Said:
+    who = e.prompt or "the policy"
+    of = f", try {e.attempt + 1} of {e.attempts + 1}" if e.attempts else ""
+    return "info", f"{who}: asked again in {e.wait_s:.3g} s{of}: {e.reason}"
+
+
+def _opinion(e: ev.OpinionReceived) -> Said:
+    if e.problem:
+        return "info", f"{e.candidate}: the judge's model gave no answer: {e.problem}"
+    return "info", f"{e.candidate}: the judge's model was asked ({e.tokens_in + e.tokens_out} tokens)"
 
 
 def _server(e: ev.ServerReported) -> Said:
@@ -85,6 +98,8 @@ _SAY: dict[type[Event], Callable[[Any], Said]] = {
     ev.FindingRaised: _finding,
     ev.VerdictReached: _verdict,
     ev.ResponseReceived: _response,
+    ev.RetryScheduled: _retry,
+    ev.OpinionReceived: _opinion,
     ev.ServerReported: _server,
     ev.HumanAccepted: lambda e: ("person", f"{e.candidate} accepted{_by(e.person)}{_because(e.reason)}"),
     ev.HumanRejected: lambda e: ("person", f"{e.candidate} rejected{_by(e.person)}{_because(e.reason)}"),
@@ -95,6 +110,7 @@ _SAY: dict[type[Event], Callable[[Any], Said]] = {
     ev.MemoryRevised: lambda e: ("info", "search memory revised"),
     ev.PolicyUpdated: _policy,
     ev.BudgetChanged: _budget,
+    ev.CapReached: lambda e: ("info", f"cap on {e.cap} reached: {e.text}"),
     ev.ModeChanged: lambda e: ("person", f"mode: {e.mode}"),
     ev.PhaseChanged: lambda e: ("info", f"{e.phase}{_because(e.reason)}"),
     ev.SteeringGiven: lambda e: ("person", f"steering{' replaced' if e.replace else ''}: {e.text}"),

@@ -138,6 +138,18 @@ class Request(Struct, frozen=True, gc=False):
     wasted_tokens: int = 0
     wasted_cost: float = 0.0
     ended_at_s: float | None = None
+    wait: Wait | None = None
+    """Why it is not being asked at present; None while it is, and when it is over."""
+
+
+class Wait(Struct, frozen=True, gc=False):
+    """Nothing is asked before `until_s` (unix seconds). `limited`: a rate limit (429); `attempt` counts from 1."""
+
+    until_s: float
+    reason: str
+    limited: bool = False
+    attempt: int = 1
+    attempts: int = 0
 
 
 class PairSeries(Struct, frozen=True, gc=False):
@@ -261,7 +273,17 @@ class Header(Struct, frozen=True):
     opened_at_s: float = 0.0
     closed: bool = False
     outcome: str = ""
+    cap: str = ""
+    """The hard cap that ended the search ("tokens"); "" = none did."""
     steering: str = ""
+
+
+class Spending(Struct, frozen=True):
+    """Tokens, money and requests that asking models has cost."""
+
+    tokens: int = 0
+    money: float = 0.0
+    requests: int = 0
 
 
 class Counts(Struct, frozen=True):
@@ -314,6 +336,12 @@ class Projection(Struct):
     spent_tokens: int = 0
     spent_money: float = 0.0
     """Of all answers received; what the engine said last of it agrees."""
+    spent_requests: int = 0
+    """Requests made to models, tries that failed included."""
+    judged: Spending = Spending()
+    """The part of what is spent that went to the judge's model."""
+    wait: Wait | None = None
+    """While the policy is away: when it is tried again."""
     prompts: int = 0
     requests: dict[str, Request] = field(default_factory=dict)
     """By prompt, in the order they were sent."""

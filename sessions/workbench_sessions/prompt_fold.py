@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from workbench_sessions import events as ev
 from workbench_sessions.events import Event, Stamped
-from workbench_sessions.projection import Projection, Reply, Request
+from workbench_sessions.projection import Projection, Reply, Request, Spending, Wait
 
 PROBLEM_KEPT = 300
 OPEN = frozenset(("waiting", "streaming"))
@@ -22,6 +22,7 @@ OPEN = frozenset(("waiting", "streaming"))
 
 def sent(p: Projection, s: Stamped, e: ev.PromptSent) -> None:
     p.prompts += 1
+    p.spent_requests += 1
     # One asked again under its name (an engine that resumed) goes to the end, as the newest.
     p.requests.pop(e.prompt, None)
     p.requests[e.prompt] = Request(
@@ -51,6 +52,7 @@ def streamed(p: Projection, s: Stamped, e: ev.ResponseStreamed) -> None:
         streamed=len(e.text) + (0 if e.restart else row.streamed),
         restarts=row.restarts + e.restart,
         first_at_s=s.at_s if row.first_at_s is None else row.first_at_s,
+        wait=None,
         changed_seq=s.seq,
     )
 
@@ -58,6 +60,9 @@ def streamed(p: Projection, s: Stamped, e: ev.ResponseStreamed) -> None:
 def received(p: Projection, s: Stamped, e: ev.ResponseReceived) -> None:
     p.spent_tokens += (e.tokens_in or 0) + (e.tokens_out or 0) + e.wasted_tokens
     p.spent_money += (e.cost or 0.0) + e.wasted_cost
+    if e.requests is not None and e.answer == 0:
+        # One was counted when the prompt was sent; a prompt that met a cap was never asked at all.
+        p.spent_requests += e.requests - 1
     row = p.requests.get(e.prompt)
     if row is None:
         return
@@ -86,8 +91,29 @@ def received(p: Projection, s: Stamped, e: ev.ResponseReceived) -> None:
         wasted_tokens=row.wasted_tokens + e.wasted_tokens,
         wasted_cost=row.wasted_cost + e.wasted_cost,
         ended_at_s=s.at_s,
+        wait=None,
         changed_seq=s.seq,
     )
+
+
+def retried(p: Projection, s: Stamped, e: ev.RetryScheduled) -> None:
+    wait = Wait(s.at_s + e.wait_s, e.reason[:PROBLEM_KEPT], e.limited, e.attempt, e.attempts)
+    if not e.prompt:
+        p.wait = wait
+        return
+    row = p.requests.get(e.prompt)
+    if row is not None and row.state in OPEN:
+        p.requests[e.prompt] = replace(row, wait=wait, changed_seq=s.seq)
+
+
+def judged(p: Projection, s: Stamped, e: ev.OpinionReceived) -> None:
+    """The judge spends of the same budget."""
+    tokens, money = e.tokens_in + e.tokens_out + e.wasted_tokens, (e.cost or 0.0) + e.wasted_cost
+    p.spent_tokens += tokens
+    p.spent_money += money
+    p.spent_requests += e.requests
+    before = p.judged
+    p.judged = Spending(before.tokens + tokens, before.money + money, before.requests + e.requests)
 
 
 def came_of(p: Projection, s: Stamped, e: ev.CandidateProposed) -> None:
@@ -100,7 +126,7 @@ def came_of(p: Projection, s: Stamped, e: ev.CandidateProposed) -> None:
 def lose_open(p: Projection, s: Stamped) -> None:
     """Nobody listens any more: the engine that asked is gone."""
     for row in [row for row in p.requests.values() if row.state in OPEN]:
-        p.requests[row.prompt] = replace(row, state="lost", ended_at_s=s.at_s, changed_seq=s.seq)
+        p.requests[row.prompt] = replace(row, state="lost", ended_at_s=s.at_s, wait=None, changed_seq=s.seq)
 
 
 def _sum(before: int | None, more: int | None) -> int | None:
@@ -108,6 +134,8 @@ def _sum(before: int | None, more: int | None) -> int | None:
 
 
 HANDLERS: dict[type[Event], Callable[[Projection, Stamped, Any], None]] = {
+    ev.RetryScheduled: retried,
+    ev.OpinionReceived: judged,
     ev.PromptSent: sent,
     ev.ResponseStreamed: streamed,
     ev.ResponseReceived: received,

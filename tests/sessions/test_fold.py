@@ -70,6 +70,9 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
         answer=st.integers(0, 3),
         problem=TEXTS,
     ),
+    st.builds(ev.RetryScheduled, prompt=PROMPTS | st.just(""), wait_s=st.floats(0, 99), reason=TEXTS),
+    st.builds(ev.OpinionReceived, candidate=IDS, model=TEXTS, tokens_in=st.integers(0, 99), requests=st.integers(0, 3)),
+    st.builds(ev.CapReached, cap=st.just("tokens"), text=TEXTS),
     st.builds(ev.StageStarted, candidate=IDS, stage=STAGES, device=DEVICES),
     st.builds(ev.BuildFinished, candidate=IDS, ok=st.booleans(), seconds=st.floats(0, 9), log=TEXTS, feedback=TEXTS),
     st.builds(

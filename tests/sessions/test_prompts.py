@@ -178,3 +178,59 @@ def test_the_made_up_conversation_is_repeatable_and_shows_everything() -> None:
 def test_an_answer_by_hand_is_a_command() -> None:
     wish = AnswerPrompt("p00003", "int x;", "ada")
     assert decode_command(encode_command(wish)[1]) == wish
+
+
+def retry(prompt: str = P, wait_s: float = 12.0, **more: object) -> ev.RetryScheduled:
+    return ev.RetryScheduled(prompt=prompt, wait_s=wait_s, reason="limits the rate", **more)  # type: ignore[arg-type]
+
+
+def test_a_prompt_that_waits_says_until_when_and_why() -> None:
+    p = folded(sent(), retry(limited=True, attempt=2, attempts=4))
+    wait = p.requests[P].wait
+    assert wait is not None and p.requests[P].state == "waiting"
+    assert (wait.until_s, wait.reason, wait.limited, wait.attempt, wait.attempts) == (
+        14.0,
+        "limits the rate",
+        True,
+        2,
+        4,
+    )
+    assert "p00001: asked again in 12 s, try 3 of 5: limits the rate" in p.log[-1].text
+    for over in (piece("x"), got(), got(finish="failed", problem="gone"), ev.EngineStarted(pid=2, resumed=True)):
+        assert folded(sent(), retry(), over).requests[P].wait is None
+    assert folded(sent(), got(), retry()).requests[P].wait is None
+
+
+def test_a_run_that_waits_for_its_policy_says_until_when() -> None:
+    away = ev.PhaseChanged(phase="paused", reason="gone")
+    p = folded(sent(), away, retry(""))
+    assert p.wait is not None and p.wait.until_s == 15.0 and p.requests[P].wait is None
+    for over in (ev.PhaseChanged(phase="running"), ev.EngineStarted(pid=2, resumed=True), away):
+        assert folded(away, retry(""), over).wait is None
+
+
+def test_requests_are_those_really_made() -> None:
+    # Two tries for the first prompt, in flight the second, a cap met by the third before it was asked.
+    p = folded(sent(), got(requests=2), got(answer=1, requests=0), sent("p00002"), sent("p00003"))
+    assert p.spent_requests == 4
+    assert folded(sent(), got(requests=0)).spent_requests == 0
+    # An older session does not tell: one for each prompt.
+    assert folded(sent(), got(), ev.BudgetSpent(evaluations=0, seconds=1.0)).spent_requests == 1
+    assert folded(ev.BudgetSpent(evaluations=0, seconds=1.0, requests=9)).spent_requests == 9
+
+
+def test_the_judge_spends_of_the_same_budget() -> None:
+    asked = ev.OpinionReceived(
+        candidate="c1", model="m", tokens_in=5, tokens_out=7, cost=0.5, requests=2, wasted_tokens=3, wasted_cost=0.25
+    )
+    p = folded(sent(), got(tokens_in=10, tokens_out=1, cost=1.0, requests=1), asked)
+    assert (p.spent_tokens, p.spent_money, p.spent_requests) == (26, 1.75, 3)
+    assert (p.judged.tokens, p.judged.money, p.judged.requests) == (15, 0.75, 2)
+
+
+def test_a_cap_that_was_reached_is_known_until_it_is_changed() -> None:
+    reached = ev.CapReached(cap="requests", text="3 of 3 requests are spent")
+    p = folded(reached)
+    assert p.header.cap == "requests" and "cap on requests reached: 3 of 3 requests are spent" in p.log[-1].text
+    assert folded(reached, ev.BudgetChanged(ev.Budget(requests=9))).header.cap == ""
+    assert folded(reached, ev.EngineStarted(pid=2, resumed=True)).header.cap == ""

@@ -19,9 +19,11 @@ from workbench_sessions.events.decisions import (
 )
 from workbench_sessions.events.llm import (
     ExchangeRecorded,
+    OpinionReceived,
     PromptSent,
     ResponseReceived,
     ResponseStreamed,
+    RetryScheduled,
     ServerReported,
 )
 from workbench_sessions.events.measuring import (
@@ -51,6 +53,8 @@ from workbench_sessions.events.session import (
     Budget,
     BudgetChanged,
     BudgetSpent,
+    Cap,
+    CapReached,
     EngineStarted,
     HostCard,
     ModeChanged,
@@ -74,6 +78,8 @@ __all__ = [
     "BuildFinished",
     "CandidatePinned",
     "CandidateProposed",
+    "Cap",
+    "CapReached",
     "Check",
     "CommandRefused",
     "DecisionUndone",
@@ -91,6 +97,7 @@ __all__ = [
     "MemoryRevised",
     "Mode",
     "ModeChanged",
+    "OpinionReceived",
     "Origin",
     "PairsTimed",
     "Phase",
@@ -99,6 +106,7 @@ __all__ = [
     "PromptSent",
     "ResponseReceived",
     "ResponseStreamed",
+    "RetryScheduled",
     "ReviewRequested",
     "ServerReported",
     "SessionClosed",

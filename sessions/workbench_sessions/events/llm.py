@@ -62,8 +62,44 @@ class ResponseReceived(Event, frozen=True):
     wasted_tokens: int = 0
     wasted_cost: float = 0.0
     """Of tries that failed before this answer came (or none did)."""
+    requests: int | None = None
+    """Made for the prompt, tries that failed included (0 in all but its first answer). None: not told."""
     tokens_sha256: str = ""
     """Names the stored `{"ids": [...], "logprobs": [...]}` of the sampled tokens, where the server told them."""
+
+
+class RetryScheduled(Event, frozen=True):
+    """What was asked in vain, or may not be asked yet, is asked in `wait_s` seconds.
+
+    `prompt` "" is the run itself: its policy is away and is tried again. `limited`: the endpoint wants fewer requests
+    (429). `attempt` counts from 1, of `attempts` (0 = no limit).
+    """
+
+    prompt: str
+    wait_s: float
+    reason: str
+    endpoint: str = ""
+    limited: bool = False
+    attempt: int = 1
+    attempts: int = 0
+
+
+class OpinionReceived(Event, frozen=True):
+    """The judge's model was asked about a candidate; `problem` says why no answer came. Costs as of an answer."""
+
+    candidate: str
+    model: str
+    prompt_sha256: str = ""
+    text_sha256: str = ""
+    endpoint: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    requests: int = 0
+    wasted_tokens: int = 0
+    wasted_cost: float = 0.0
+    problem: str = ""
 
 
 class ExchangeRecorded(Event, frozen=True):

@@ -11,13 +11,17 @@ from workbench_sessions.events.base import Event, Mode, Value
 Phase = Literal["starting", "running", "paused", "stopping", "closed"]
 
 
+Cap = Literal["evaluations", "time", "tokens", "money", "requests"]
+
+
 class Budget(Struct, frozen=True):
-    """Hard caps of a run; None means no cap."""
+    """Hard caps of a run; None means no cap. `requests` are those to models, tries that failed included."""
 
     evaluations: int | None = None
     seconds: float | None = None
     tokens: int | None = None
     money: float | None = None
+    requests: int | None = None
 
 
 class TaskCard(Struct, frozen=True):
@@ -74,14 +78,24 @@ class EngineStarted(Event, frozen=True):
 
 
 class BudgetSpent(Event, frozen=True):
+    """Of the whole session, whoever spent it: the policy's model and the judge's. `requests` None: not told."""
+
     evaluations: int
     seconds: float
     tokens: int = 0
     money: float = 0.0
+    requests: int | None = None
 
 
 class BudgetChanged(Event, frozen=True):
     budget: Budget
+
+
+class CapReached(Event, frozen=True):
+    """A hard cap ended the search; `text` says how much was spent of what."""
+
+    cap: Cap
+    text: str
 
 
 class ModeChanged(Event, frozen=True):
