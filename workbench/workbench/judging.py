@@ -37,11 +37,12 @@ class TaskText(Struct, frozen=True):
 
 
 def read_task(task: str) -> TaskText:
-    """A bundled task's name or a file. Raises UsageProblem."""
-    from workbench_engine.tasks.catalogue import resolve
+    """The name of a bundled or imported task, or a file. Raises UsageProblem."""
+    from workbench.importing.stored import task_file
+    from workbench.places import places
 
     try:
-        path = resolve(task)
+        path = task_file(places().tasks, task)
         return TaskText(path.absolute(), path.read_text(encoding="utf-8"))
     except TaskRejected as error:
         raise UsageProblem(str(error)) from None

@@ -35,6 +35,11 @@ class Places(Struct, frozen=True):
         """The database of past cheats, shared by all runs of this user."""
         return self.sessions.parent / "cheats.db"
 
+    @property
+    def tasks(self) -> Path:
+        """The imported tasks, a folder a collection."""
+        return self.sessions.parent / "tasks"
+
     def log_of(self, session: Path) -> Path:
         """Where the engine of a session writes its log."""
         return self.state / "logs" / f"{session.stem}.log"

@@ -28,7 +28,7 @@ def parse(source: str) -> ast.Module | str:
 def constants(tree: ast.Module) -> dict[str, int]:
     """Module-level names bound to plain integers (the last binding of each)."""
     found = {}
-    for name, value in _bindings(tree):
+    for name, value in bindings(tree):
         if isinstance(value, ast.Constant) and type(value.value) is int:
             found[name] = value.value
     return found
@@ -48,7 +48,7 @@ def override(source: str, values: Mapping[str, int]) -> tuple[str, list[str]]:
         starts.append(starts[-1] + len(line) + 1)
     text = source.encode()
     edits: dict[tuple[int, int], str] = {}
-    for name, value in _bindings(tree):
+    for name, value in bindings(tree):
         if name in values and all(isinstance(node, PARTS) for node in ast.walk(value)) and _integer(value):
             assert value.end_lineno is not None and value.end_col_offset is not None
             start = starts[value.lineno - 1] + value.col_offset
@@ -60,7 +60,8 @@ def override(source: str, values: Mapping[str, int]) -> tuple[str, list[str]]:
     return text.decode(), changes[::-1]
 
 
-def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Module-level names and the expressions that they are bound to, in order; pairs of tuples taken apart."""
     for statement in tree.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
             yield statement.target.id, statement.value

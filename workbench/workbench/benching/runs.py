@@ -77,15 +77,18 @@ def run_once(settings: RunSettings, keep: Path | None = None) -> Finished:
         return structs.replace(done, claim=claim_of(pairs, done.delta or 0.0, timed))
 
 
-def run_many(requests: list[RunSettings], jobs: int) -> Iterator[tuple[RunSettings, Finished | CommandFailed]]:
-    """Runs all requests, `jobs` at once, each on two cores that no other uses; yields each as it ends.
+def run_many(
+    requests: list[RunSettings], jobs: int, keep: Path | None = None
+) -> Iterator[tuple[RunSettings, Finished | CommandFailed]]:
+    """Runs all requests, `jobs` at once, each on two cores that no other uses; yields each as it ends. `keep`: as of
+    `run_once`.
 
     Raises UsageProblem when there are not two cores for each job.
     """
     if jobs == 1:
         for request in requests:
             try:
-                yield request, run_once(request)
+                yield request, run_once(request, keep)
             except CommandFailed as error:
                 yield request, error
         return
@@ -99,7 +102,7 @@ def run_many(requests: list[RunSettings], jobs: int) -> Iterator[tuple[RunSettin
     def one(request: RunSettings) -> Finished | CommandFailed:
         pair = pairs.get()
         try:
-            return run_once(structs.replace(request, cores=pair))
+            return run_once(structs.replace(request, cores=pair), keep)
         except CommandFailed as error:
             return error
         finally:

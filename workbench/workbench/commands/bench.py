@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from workbench.commands.bench_aa import aa
 from workbench.commands.bench_cost import cost
 from workbench.commands.bench_judge import judge
+from workbench.commands.bench_kernelbench import kernelbench
 from workbench.commands.bench_mutations import mutations
 from workbench.commands.bench_referee import referee
 from workbench.commands.common import Json, Trust, configuration
@@ -32,6 +33,7 @@ app.command()(judge)
 app.command()(mutations)
 app.command()(aa)
 app.command()(cost)
+app.command()(kernelbench)
 
 
 @app.command()

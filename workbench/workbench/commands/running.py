@@ -20,12 +20,12 @@ from workbench.display.headless import Headless, PlainReporter
 from workbench.display.result import outcome_code, print_result
 from workbench.engine_process import EngineProcess, code, create_session, leave_timing_core, start_engine
 from workbench.errors import CommandFailed, UsageProblem
+from workbench.importing.stored import task_file
 from workbench.naming import session_path
 from workbench.places import Places, private_folder
 from workbench.terminal import this_terminal
 from workbench_engine.exits import ExitCode
 from workbench_engine.settings import RunSettings
-from workbench_engine.tasks.catalogue import resolve
 from workbench_engine.tasks.contract import TaskRejected
 from workbench_sessions.events import Budget
 from workbench_sessions.feed import SessionCommandPort, SessionFeed
@@ -45,7 +45,7 @@ Wait = Annotated[bool, typer.Option("--wait", help="After the screen is left, wa
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="A bundled task's name or a task file (`workbench tasks list`).")],
+    task: Annotated[str, typer.Argument(help="A task's name (`workbench tasks list`) or a task file.")],
     policy: Policy = None,
     minutes: Minutes = None,
     evaluations: Evaluations = None,
@@ -172,7 +172,7 @@ def recorded_session() -> Path:
 def new_session(task: str, name: str, config: Config, where: Places) -> Path:
     """Creates the session of a new run. Raises UsageProblem, SessionError."""
     settings = with_model(settings_of(task, name, config.run, where), config.llm, vllm=config.vllm)
-    path = session_path(private_folder(where.sessions), task, name, time.time())
+    path = session_path(private_folder(where.sessions), settings.task, name, time.time())
     create_session(path, settings)
     return path
 
@@ -183,7 +183,7 @@ def settings_of(task: str, name: str, run: RunConfig, where: Places) -> RunSetti
     Raises UsageProblem.
     """
     try:
-        path = resolve(task)
+        path = task_file(where.tasks, task)
         source = path.read_text(encoding="utf-8")
     except TaskRejected as error:
         raise UsageProblem(str(error)) from None

@@ -1,4 +1,4 @@
-"""tasks list | show | check."""
+"""tasks list | show | check | import."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ import msgspec
 import typer
 
 from workbench.commands.common import Json, Trust, configuration
+from workbench.commands.tasks_import import import_
 from workbench.errors import UsageProblem
-from workbench_engine.tasks.catalogue import bundled_names, bundled_path, bundled_space, resolve, space_for
+from workbench.importing.stored import collections, task_file
+from workbench.places import places
+from workbench_engine.tasks.catalogue import bundled_names, bundled_path, bundled_space, space_for
 from workbench_engine.tasks.contract import ShapeCase, Task, TaskRejected
 from workbench_engine.tasks.design import DesignSpace
 
-app = typer.Typer(no_args_is_help=True, help="List, show and check tasks.")
-TaskName = Annotated[str, typer.Argument(help="A bundled task's name or a task file.")]
+app = typer.Typer(no_args_is_help=True, help="List, show, check and import tasks.")
+TaskName = Annotated[str, typer.Argument(help="A bundled or imported task's name, or a task file.")]
+
+app.command("import")(import_)
 
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """The bundled tasks."""
-    rows = []
+    """The bundled tasks, then the imported ones."""
+    rows: list[dict[str, Any]] = []
     for name in bundled_names():
         space = bundled_space(name)
         rows.append({"name": name, "title": title_of(name), "space": space.size if space else None})
     if json:
+        rows += imported()
         print(msgspec.json.format(msgspec.json.encode(rows).decode(), indent=2))
         return
     width = max(len(str(row["name"])) for row in rows)
@@ -34,13 +40,15 @@ def list_(json: Json = False) -> None:
         size = row["space"]
         points = f"{size:>12.3g} points" if isinstance(size, int) else "no design space"
         print(f"{row['name']:<{width}}  {points:>19}  {row['title']}")
+    for row in imported():
+        print(f"{row['name']:<{width}}  {row['state']:>19}  {row['title']}")
 
 
 @app.command()
 def show(task: TaskName, json: Json = False, source: Annotated[bool, typer.Option("--source")] = False) -> None:
     """A task's file and its design space, without running anything of it."""
     try:
-        path = resolve(task)
+        path = task_file(places().tasks, task)
         space = space_for(path)
         text = path.read_text(encoding="utf-8")
     except TaskRejected as error:
@@ -73,6 +81,17 @@ def check(task: TaskName, trust: Trust = None, json: Json = False) -> None:
         return
     for line in task_lines(found):
         print(line)
+
+
+def imported() -> list[dict[str, Any]]:
+    """The imported tasks: name, state, and as title the file's name with the reason or what was cut."""
+    found = []
+    for one in collections(places().tasks):
+        for row in one.rows():
+            said = row.cause or ", ".join(row.sizes)
+            title = row.name.partition("_")[2] + (f" ({said})" if said else "")
+            found.append({"name": f"{one.name}/{row.key}", "title": title, "space": None, "state": row.state})
+    return found
 
 
 def title_of(name: str) -> str:

@@ -94,7 +94,17 @@ def serve(channel: socket.socket) -> None:
     while True:
         kind, payload, fds = wire.receive(channel, 1)
         answer = b""
-        if kind == wire.DESCRIBE:
+        if kind == wire.ESTIMATE:
+            # What it needs of torch takes most of a second to import, which a run's reference has no use for.
+            from workbench_engine.tasks.estimating import estimate
+
+            request = json.loads(payload)
+            try:
+                answer = msgspec.json.encode(estimate(request["source"], request["path"]))
+            except TaskRejected as rejection:
+                wire.send(channel, wire.ERROR, str(rejection).encode())
+                continue
+        elif kind == wire.DESCRIBE:
             request = json.loads(payload)
             try:
                 loaded = LoadedTask(request["source"], request["path"])
