@@ -7,21 +7,18 @@ for the whole process that loads it.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
 import os
 import re
 import shutil
-import signal
 import tempfile
 import time
 from pathlib import Path
 
 from msgspec import Struct
 
-from workbench_engine.sandbox.cage import SCRATCH, Cage, prepared
-from workbench_engine.sandbox.cgroup import ControlGroup
+from workbench_engine.backends.caged_compile import compile_caged
+from workbench_engine.sandbox.cage import SCRATCH, Cage
 from workbench_engine.sandbox.level import SandboxLevel
 from workbench_engine.sandbox.limits import COMPILE
 from workbench_engine.sandbox.process import printable
@@ -147,45 +144,18 @@ class CpuBuilder:
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "TMPDIR": scratch},
         )
         log_file = made.with_suffix(".log")
-        group = ControlGroup(cage.limits)
-        try:
-            with log_file.open("wb") as log_sink, made.open("wb") as sink:
-                with prepared(self._level, cage, ["/bin/sh", "-c", script]) as (argv, fds):
-                    process = await asyncio.create_subprocess_exec(
-                        *group.joining(argv),
-                        stdin=asyncio.subprocess.DEVNULL,
-                        stdout=sink,
-                        stderr=log_sink,
-                        env=cage.environment,
-                        pass_fds=fds,
-                        start_new_session=True,
-                    )
-                late = False
-                try:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.sched_setaffinity(process.pid, cores)
-                    async with asyncio.timeout(self._deadline_s):
-                        code = await process.wait()
-                except TimeoutError:
-                    late, code = True, -1
-                finally:
-                    await _end(process)
-            with log_file.open("rb") as text:
-                log = text.read(LOG_KEPT).decode("utf-8", "replace")
-        finally:
-            group.close()
+        code, late = await compile_caged(
+            self._level,
+            cage,
+            ["/bin/sh", "-c", script],
+            made=made,
+            log=log_file,
+            cores=cores,
+            deadline_s=self._deadline_s,
+        )
+        with log_file.open("rb") as text:
+            log = text.read(LOG_KEPT).decode("utf-8", "replace")
         return code, printable(log.replace("/job/", "").replace(f"{job}/", "")), late
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """SIGKILL; with bubblewrap its whole pid namespace goes along. Waits 5 s at most."""
-    if process.returncode is not None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(5.0):
-            await process.wait()
 
 
 def _feedback(log: str) -> str:
