@@ -77,9 +77,9 @@ class Gathering:
 
     def choice(self) -> Choice:
         """What has arrived so far. A cut one is `length`, one with a refusal and no text is `refusal`."""
-        thought, text = split_thinking("".join(self._text))
-        reasoning = "".join(self._reasoning)
-        refusal = "".join(self._refusal)
+        thought, text = split_thinking(_whole(self._text))
+        reasoning = _whole(self._reasoning)
+        refusal = _whole(self._refusal)
         finish: Finish = "length" if self.full else self.finish or "other"
         if refusal and not text:
             text, finish = refusal, "refusal"
@@ -90,3 +90,14 @@ class Gathering:
             token_ids=tuple(self._token_ids),
             logprobs=tuple(self._logprobs),
         )
+
+
+def _whole(pieces: list[str]) -> str:
+    """The text of the pieces, where half a character at the end of one and half at the start of the next are one.
+
+    A half that stays alone is no text that anybody could store: it becomes U+FFFD.
+    """
+    text = "".join(pieces)
+    if not any("\ud800" <= c <= "\udfff" for c in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -27,9 +27,9 @@ from workbench_sessions.reader import SessionReader
 RECORDED = "recorded"
 """How the endpoint of a replayed answer is called."""
 
-Match = Literal["content", "seed"]
-"""What must be equal: the whole request; or its seed and number of answers alone, for a run whose prompts differ from
-the recorded ones because they show speedups that were measured anew."""
+Match = Literal["content", "seed", "turn"]
+"""What must be equal: the whole request; or its seed alone, for a run whose prompts differ from the recorded ones
+because they show speedups that were measured anew. "turn": the whole request, or else the seed."""
 
 
 class Exchange(Struct, frozen=True):
@@ -208,41 +208,50 @@ class ReplayModel:
         self._match = match
         self._source = source
         self._answers: dict[str, list[Completion]] = {}
+        self._size = 0
         for one in exchanges:
-            self._answers.setdefault(self._name(one.request, one.n, one.seed), []).append(one.completion)
+            self._size += 1
+            for name in self._names(one.request, one.seed):
+                self._answers.setdefault(name, []).append(one.completion)
         self._taken: dict[str, int] = {}
 
     async def complete(self, request: Request, on_chunk: OnChunk | None = None) -> Completion:
         """See `Model`. Raises NotRecorded for a request without an answer."""
-        name = self._name(request_key(request), request.n, request.seed)
-        answers = self._answers.get(name)
-        if not answers:
-            raise NotRecorded(self._source, sum(map(len, self._answers.values())), self._match)
+        names = self._names(request_key(request), request.seed)
+        name = next((one for one in names if one in self._answers), None)
+        if name is None:
+            raise NotRecorded(self._source, self._size, self._match, over=bool(self._taken))
+        answers = self._answers[name]
         taken = self._taken.get(name, 0)
         self._taken[name] = taken + 1
         done = answers[min(taken, len(answers) - 1)]
         if on_chunk is not None and done.choices:
             on_chunk(done.choices[0].text)
-        return replace(done, endpoint=RECORDED, cost=0.0 if done.cost is not None else None)
+        return replace(
+            done, choices=done.choices[: request.n], endpoint=RECORDED, cost=0.0 if done.cost is not None else None
+        )
 
     async def aclose(self) -> None:
         """Nothing to close."""
 
-    def _name(self, request: str, n: int, seed: int | None) -> str:
-        return request if self._match == "content" else f"{seed}/{n}"
+    def _names(self, request: str, seed: int | None) -> list[str]:
+        """What an answer may be found by, the best first."""
+        by_seed = [f"seed {seed}"] if seed is not None else []
+        return {"content": [request], "seed": by_seed, "turn": [request, *by_seed]}[self._match]
 
 
 class NotRecorded(ModelRefusedRequest):
-    """The recording has no answer to this request."""
+    """The recording has no answer to this request. `over`: it had to earlier ones, so that it has come to its end."""
 
-    def __init__(self, source: str, size: int, match: Match) -> None:
+    def __init__(self, source: str, size: int, match: Match, over: bool = False) -> None:
         remedy = (
-            'run the same task, seed and templates as it did, or set llm.replay_match = "seed" to take the answer '
+            'run the same task, seed and templates as it did, or set llm.replay_match = "turn" to take the answer '
             "of the same turn whatever the prompt says"
             if match == "content"
             else "run with the seed it was recorded with, and not longer"
         )
         super().__init__(f"{source} has no answer to this request among its {size}", remedy)
+        self.over = over
 
 
 def replay_of(path: Path, match: Match) -> ReplayModel:

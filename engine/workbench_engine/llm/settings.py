@@ -126,7 +126,8 @@ class LlmSettings(Struct, frozen=True, kw_only=True):
 
     `answers` "points" asks for a choice in the task's design space, in a form that the server enforces, instead of
     code. `logprobs` keeps the sampled tokens and their log-probabilities. `replay` is a session or a file of recorded
-    answers that are used instead of a model, found by the request's content or by its seed alone (`replay_match`).
+    answers that are used instead of a model, found by the request's content, by its seed alone, or ("turn") by its
+    content and else by its seed (`replay_match`).
     """
 
     base_url: str = ""
@@ -164,7 +165,7 @@ class LlmSettings(Struct, frozen=True, kw_only=True):
     answers: Literal["code", "points"] = "code"
     logprobs: bool = False
     replay: str = ""
-    replay_match: Literal["content", "seed"] = "content"
+    replay_match: Literal["content", "seed", "turn"] = "turn"
 
     def __post_init__(self) -> None:
         if not 1 <= self.exemplars <= 4:

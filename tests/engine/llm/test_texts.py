@@ -128,3 +128,17 @@ def test_endpoints_take_the_settings_and_the_prices() -> None:
 def test_settings_out_of_range_are_named(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"llm.{next(iter(wrong))}"):
         LlmSettings(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [(("a\ud83d", "\ude80b"), "a🚀b"), (("a\ud83d", "b"), "a\ufffdb"), (("\ude80",), "\ufffd"), (("é", "🚀"), "é🚀")],
+)
+def test_a_character_that_a_server_cut_in_two_is_one_again(pieces: tuple[str, ...], text: str) -> None:
+    gathering = Gathering(100)
+    for piece in pieces:
+        gathering.add(text=piece, reasoning=piece)
+    choice = gathering.choice()
+    assert choice.text == text
+    # Every log keeps it as UTF-8.
+    assert choice.text.encode() and choice.reasoning.encode()

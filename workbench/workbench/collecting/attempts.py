@@ -9,10 +9,17 @@ import msgspec
 from msgspec import Struct
 
 CORRECT = frozenset(("FASTER", "SAME", "SLOWER", "AMBIGUOUS"))
+MACHINE = ("cpu", "os", "torch", "compiler")
+"""What is told of the machine that judged; not its name."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """`verdict` "" means that nothing could be judged, `problem` says why. `speedup` is refereed, never claimed."""
+    """`verdict` "" means that nothing could be judged, `problem` says why. `speedup` is refereed, never claimed.
+
+    `seed` is the request's, `referee_seed` the one its inputs were drawn with. `machine` judged it. `repeats` names the
+    earlier attempt ("MODEL/NUMBER") that gave the same code: that one was judged, this one has its verdict. `cost` is
+    None for a model without a price.
+    """
 
     task: str
     model: str
@@ -43,6 +50,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     tokens_out: int = 0
     cost: float | None = None
     endpoint: str = ""
+    machine: dict[str, str] = {}
+    repeats: str = ""
 
 
 class Goal(Struct, frozen=True):
@@ -69,8 +78,19 @@ def wants_more(attempts: Sequence[Attempt], goal: Goal) -> bool:
     return len(attempts) < goal.tries and len(successes(attempts)) < goal.successes
 
 
-def example(one: Attempt, machine: dict[str, str]) -> dict[str, Any]:
-    """A row of the data set: the chat, the code, and where it comes from."""
+def data_set(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """What is trained on, in an order that does not depend on which model answered first."""
+    return successes(sorted(attempts, key=lambda one: (one.task, one.model, one.number)))
+
+
+def same_code(attempts: Iterable[Attempt], task: str, code: str) -> Attempt | None:
+    """The attempt whose verdict already says what the referee thinks of this code."""
+    found = (a for a in attempts if a.task == task and a.verdict and not a.repeats and a.code.strip() == code.strip())
+    return next(found, None)
+
+
+def example(one: Attempt) -> dict[str, Any]:
+    """A row of the data set: the prompt, the answer, the code, and where it comes from."""
     row: dict[str, Any] = msgspec.to_builtins(one)
-    del row["problem"]
-    return {**row, **{f"machine_{name}": value for name, value in machine.items()}}
+    del row["problem"], row["machine"]
+    return {**row, **{f"machine_{name}": one.machine.get(name, "") for name in MACHINE}}

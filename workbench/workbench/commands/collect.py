@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workbench.commands.common import Trust, configuration
-from workbench.config import Config
-from workbench.errors import EnvironmentProblem, UsageProblem
-from workbench.places import Places
+from workbench.errors import CommandFailed, EnvironmentProblem, UsageProblem
+from workbench_engine.exits import ExitCode
 
 if TYPE_CHECKING:
-    from workbench.collecting.attempts import Attempt, Goal
+    from workbench.collecting.attempts import Attempt
     from workbench.collecting.journal import Journal
-    from workbench.collecting.running import Answering
-    from workbench.judging import TaskText
+    from workbench.collecting.remembering import Answering
+    from workbench.collecting.running import Collector
+    from workbench.judging import Judge, TaskText
 
 
 def collect(
@@ -35,10 +35,13 @@ def collect(
     serve: Annotated[bool, typer.Option("--serve", help="Serve --model with vLLM, as `[vllm]` says.")] = False,
     answers: Annotated[str | None, typer.Option(help="What a model gives: code, or points.")] = None,
     profile: Annotated[str, typer.Option(help="search: quicker; final: as a winner is confirmed.")] = "search",
-    case: Annotated[str, typer.Option(help="Which timed shapes of the tasks.")] = "",
-    seed: Annotated[int, typer.Option(help="Seed of the requests.")] = 0,
+    case: Annotated[str | None, typer.Option(help="Which timed shapes of the tasks.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the requests (default: 0).")] = None,
     tokens: Annotated[int | None, typer.Option(min=0, help="Hard cap in tokens; 0 = none.")] = None,
     money: Annotated[float | None, typer.Option(min=0, help="Hard cap in money; 0 = none.")] = None,
+    recorded: Annotated[
+        Path | None, typer.Option("--recorded", help="Judge the answers of this earlier collection; ask no model.")
+    ] = None,
     trust: Trust = None,
 ) -> None:
     """Ask every model for solutions of every task and keep those that are executable and correct.
@@ -46,129 +49,153 @@ def collect(
     Can be cut off and called again: nothing is asked or judged twice. FOLDER/sft.jsonl is the data set.
     """
     from workbench.collecting.attempts import Goal
-    from workbench.collecting.journal import Journal
-    from workbench.judging import read_task
-    from workbench_engine.tasks.catalogue import bundled_names
+    from workbench.collecting.journal import Journal, read_about
+    from workbench.collecting.models import asked, sampled
+    from workbench.collecting.models import recorded as answering
+    from workbench.collecting.running import Collector, Manner
+    from workbench.commands.judging import builds
+    from workbench.judging import Judge
+    from workbench_engine.host import host_card
 
     if profile not in ("search", "final"):
         raise UsageProblem(f"--profile {profile!r} is unknown; known: search, final")
+    theirs: dict[str, Any] = {}
+    if recorded is not None:
+        given: dict[str, Any] = {
+            "--model": model,
+            "--base-url": base_url,
+            "--serve": serve or None,
+            "--answers": answers,
+        }
+        given |= {"--case": case, "--seed": seed, "--tokens": tokens, "--money": money}
+        said = ", ".join(name for name, value in given.items() if value is not None)
+        if said:
+            raise UsageProblem(f"--recorded goes by the settings of {recorded}; leave out {said}")
+        theirs = read_about(recorded)
     resolved, where = configuration(
         {
             "llm.model": model,
             "llm.base_url": base_url,
-            "llm.answers": answers,
+            "llm.answers": theirs.get("answers", answers),
+            "llm.kind": theirs.get("kind"),
             "llm.tokens": tokens,
             "llm.money": money,
             "run.trust": trust,
         }
     )
     config = resolved.config
-    opened = [read_task(one) for one in tasks or bundled_names()]
+    manner = Manner(config.llm, theirs.get("seed", seed or 0), profile, theirs.get("case", case or ""))
+    opened = read_tasks(tasks, recorded)
     about = {
         "answers": config.llm.answers,
         "kind": config.llm.kind,
-        "temperature": config.llm.temperature,
         "profile": profile,
-        "case": case,
-        "seed": seed,
+        "case": manner.case,
+        "seed": manner.seed,
     }
-    with Journal(output, about) as journal:
+    if recorded is not None:
+        about["recorded"] = recorded.resolve().name
+    names = theirs["models"] if recorded is not None else sampled(config, serve)
+    with Journal(output, about, names) as journal:
+        for name, task in opened.items():
+            journal.agree_on(name, task.source)
+        models = answering(recorded) if recorded is not None else asked(config, output, names, serve, note)
+        cache, card = builds(where), host_card()
+        machine = {"cpu": card.cpu, "os": card.os, "torch": card.torch, "compiler": card.compiler}
+
+        def collector(open_models: dict[str, Answering]) -> Collector:
+            goal = Goal(tries, successes)
+            return Collector(journal, open_models, manner, goal, machine=machine, say=line, note=note)
+
+        def judges(task: TaskText) -> Judge:
+            return Judge(task, cache, case=manner.case, trust=config.run.trust)
+
         try:
-            away = asyncio.run(
-                _collect(journal, opened, config, where, Goal(tries, successes), serve, seed, profile, case)
-            )
+            problem = asyncio.run(collected(list(opened.values()), models, collector, judges))
         finally:
-            _save(journal)
-    if away:
-        raise EnvironmentProblem(f"not finished: {', '.join(sorted(away))} could not be asked; call again to go on")
+            save(journal)
+    if problem is not None:
+        raise problem
 
 
-async def _collect(
-    journal: Journal,
-    tasks: list[TaskText],
-    config: Config,
-    where: Places,
-    goal: Goal,
-    serve: bool,
-    seed: int,
-    profile: str,
-    case: str,
-) -> set[str]:
-    from workbench.collecting.running import Collector
-    from workbench.commands.judging import builds
-    from workbench.judging import Judge
+def read_tasks(named: Sequence[str] | None, recorded: Path | None) -> dict[str, TaskText]:
+    """The tasks by the name they have in the data set. Raises UsageProblem."""
+    from workbench.collecting.running import task_name
+    from workbench.judging import read_task
+    from workbench_engine.tasks.catalogue import bundled_names
+
+    found: dict[str, TaskText] = {}
+    for one in named or (bundled_names() if recorded is None else tasks_of(recorded)):
+        task = read_task(one)
+        name = task_name(task.path)
+        if name in found and found[name].path != task.path:
+            raise UsageProblem(f"two tasks have the name {name}: {found[name].path} and {task.path}; rename one")
+        found[name] = task
+    return found
+
+
+def tasks_of(folder: Path) -> list[str]:
+    """The tasks that a collection asked for. Raises UsageProblem when one can't be found by its name."""
+    from workbench.collecting.journal import ATTEMPTS, whole_lines
+    from workbench_engine.tasks.catalogue import bundled_names
+
+    names = list(dict.fromkeys(one.task for one in whole_lines(folder / ATTEMPTS)))
+    strange = [name for name in names if name not in bundled_names()]
+    if strange:
+        raise UsageProblem(f"{folder}: asked for {', '.join(strange)}, which no bundled task is called; name the files")
+    if not names:
+        raise UsageProblem(f"{folder}: holds no answers")
+    return names
+
+
+async def collected(
+    tasks: Sequence[TaskText],
+    models: AbstractAsyncContextManager[dict[str, Answering]],
+    collector: Callable[[dict[str, Answering]], Collector],
+    judge: Callable[[TaskText], Judge],
+) -> CommandFailed | None:
+    """All tasks in turn; what kept it from being complete. Raises CommandFailed."""
     from workbench_engine.llm.errors import CapReached
 
-    cache = builds(where)
-
-    def note(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    def judge(task: TaskText) -> Judge:
-        return Judge(task, cache, case=case, trust=config.run.trust)
-
-    async with _models(config, journal, serve) as models:
-        collector = Collector(
-            journal, models, config.llm, goal, seed=seed, profile=profile, case=case, say=_line, note=note
-        )
+    async with models as opened:
+        collects = collector(opened)
         try:
             for task in tasks:
-                await collector.collect(task, judge)
+                await collects.collect(task, judge)
         except CapReached as cap:
-            note(str(cap))
+            return CommandFailed(f"not finished: {cap}; raise the cap and call again to go on", ExitCode.BUDGET)
         except ValueError as error:
             raise UsageProblem(str(error)) from None
-        return collector.away
+    if collects.unasked:
+        names = ", ".join(sorted(collects.unasked))
+        return EnvironmentProblem(f"not finished: {names} could not be asked; call again to go on")
+    if collects.refused:
+        return UsageProblem(f"without the tasks that cannot be used: {', '.join(sorted(collects.refused))}")
+    return None
 
 
-@asynccontextmanager
-async def _models(config: Config, journal: Journal, serve: bool) -> AsyncIterator[dict[str, Answering]]:
-    """All configured models by name, behind one meter."""
-    from workbench_engine.llm.client import OpenAIModel
-    from workbench_engine.llm.errors import ModelError
-    from workbench_engine.llm.meter import Caps, Meter
-    from workbench_engine.llm.settings import endpoints_of
-
-    llm = config.llm
-    meter = Meter(Caps(money=llm.money or None, tokens=llm.tokens or None, requests=llm.requests or None))
-    models: dict[str, Answering] = {}
-    try:
-        if serve:
-            from workbench.asking import with_server
-            from workbench_engine.llm.vllm_server import VllmModel, VllmServer
-            from workbench_engine.llm.vllm_settings import served_name
-
-            llm = with_server(llm, config.vllm)
-            log = journal.folder / "vllm.log"
-            server = VllmServer(
-                config.vllm, llm, log, lambda state: print(f"vllm {state.state}: {state.text}", file=sys.stderr)
-            )
-            models[served_name(llm.model)] = VllmModel(server, meter)
-        else:
-            for endpoint in endpoints_of(llm):
-                models[endpoint.label] = OpenAIModel(endpoint, meter)
-    except (ValueError, ModelError) as error:
-        raise UsageProblem(str(error)) from None
-    try:
-        yield models
-    finally:
-        for one in models.values():
-            await one.aclose()
+def note(text: str) -> None:
+    """A remark for the person, beside the attempts."""
+    print(text, file=sys.stderr, flush=True)
 
 
-def _line(one: Attempt) -> None:
+def line(one: Attempt) -> None:
+    """One attempt in one line."""
     speedup = f" {one.speedup:.2f}x" if one.speedup is not None else ""
-    why = one.problem or one.reason
-    said = f"{one.verdict or 'NOTHING'}{speedup}{f'  {why}' if why else ''}"
+    why = " ".join((one.problem or one.reason).split())
+    again = f"  as {one.repeats}" if one.repeats else ""
+    said = f"{one.verdict or 'NOTHING'}{speedup}{again}{f'  {why}' if why else ''}"
     print(f"{one.task}  {one.model}  {one.number}: {said}"[:200], flush=True)
 
 
-def _save(journal: Journal) -> None:
+def save(journal: Journal) -> None:
+    """Writes the data set and says what it holds."""
     from workbench.collecting.journal import EXAMPLES
-    from workbench_engine.host import host_card
 
-    card = host_card()
-    machine = {"cpu": card.cpu, "os": card.os, "torch": card.torch, "compiler": card.compiler}
-    count, table = journal.save(machine)
-    place = f"{journal.folder / EXAMPLES}{' and .parquet' if table else ''}"
-    print(f"{count} examples of {len(journal.attempts)} answers: {place}", file=sys.stderr)
+    count, table = journal.save()
+    done = journal.attempts
+    tokens = sum(one.tokens_in + one.tokens_out for one in done)
+    paid = [one.cost for one in done if one.cost is not None]
+    money = f", {sum(paid):.4f} paid" if paid else ""
+    place = f"{journal.folder / EXAMPLES}{' and .parquet' if table else ' (no .parquet: pyarrow is not installed)'}"
+    note(f"{count} examples of {len(done)} answers, {tokens} tokens{money}: {place}")
