@@ -60,8 +60,7 @@ def find_nvrtc(newest_major: int = 99) -> Toolchain:
     """The first NVRTC that loads and is not newer than `newest_major`, the driver's. Raises CompilerMissing."""
     said = []
     for path in _nvrtc_libraries():
-        match = re.search(r"\.so\.(\d+)", path.name)
-        if match and int(match[1]) > newest_major:
+        if _major(path) > newest_major:
             said.append(f"{path} is for a newer driver")
             continue
         try:
@@ -113,12 +112,18 @@ def header_release(includes: tuple[str, ...]) -> str:
 def _nvrtc_libraries() -> Iterator[Path]:
     for root in _wheel_roots():
         found = [path for path in root.glob("*/lib/libnvrtc.so*") if ".alt." not in path.name]
-        yield from sorted(found, reverse=True)
+        yield from sorted(found, key=lambda path: (_major(path), str(path)), reverse=True)
     for home in (*_cuda_homes(), "/usr/local/cuda"):
         for folder in ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"):
             yield from sorted((Path(home) / folder).glob("libnvrtc.so*"))[:1]
     for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"):
         yield from sorted(Path(folder).glob("libnvrtc.so*"))[:1]
+
+
+def _major(library: Path) -> int:
+    """The CUDA version in a library's name, 0 when there is none."""
+    match = re.search(r"\.so\.(\d+)", library.name)
+    return int(match[1]) if match else 0
 
 
 def _wheel_roots() -> list[Path]:

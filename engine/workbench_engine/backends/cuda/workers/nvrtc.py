@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
 
 COMPILATION_FAILED = 6
@@ -31,6 +32,11 @@ class Nvrtc:
     """The library at `path`. Raises OSError when it does not load."""
 
     def __init__(self, path: str) -> None:
+        # Some builds look for their second half by the system's search path alone, and find it once it is loaded.
+        folder = os.path.dirname(os.path.realpath(path))  # noqa: PTH120
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208
+            if name.startswith("libnvrtc-builtins.so"):
+                ctypes.CDLL(os.path.join(folder, name))  # noqa: PTH118
         self._library = ctypes.CDLL(path)
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
         self._library.nvrtcGetErrorString.argtypes = [ctypes.c_int]
