@@ -48,6 +48,9 @@ class Served:
         self.server: VllmServer = self.loop.run_until_complete(self._context.__aenter__())
 
     def close(self) -> None:
+        """Ends the server; a second time does nothing."""
+        if self.loop.is_closed():
+            return
         self.loop.run_until_complete(self._context.__aexit__(None, None, None))
         self.loop.close()
 

@@ -334,9 +334,11 @@ class VllmModel:
 
     def _ready(self) -> asyncio.Task[OpenAIModel]:
         """The start that all requests wait for; a new one when the server has ended."""
-        if self._starting is None or (self._starting.done() and not self._server.alive):
-            self._starting = asyncio.create_task(self._start())
-        return self._starting
+        starting = self._starting
+        if starting is None or (_succeeded(starting) and not self._server.alive):
+            self._starting = starting = asyncio.create_task(self._start())
+        # One that failed stays until somebody was told so (`_client_of`).
+        return starting
 
     async def _client_of(self) -> OpenAIModel:
         starting = self._ready()
@@ -360,6 +362,10 @@ class VllmModel:
         self._starts += 1
         self._client = OpenAIModel(endpoint, self._meter, environment=self._server.environment)
         return self._client
+
+
+def _succeeded(task: asyncio.Task[OpenAIModel]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 async def http(

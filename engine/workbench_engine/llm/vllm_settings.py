@@ -14,6 +14,7 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Those that vLLM accepts as --max-lora-rank."""
 
 KEY_VARIABLE = "VLLM_API_KEY"
+CPU_KV_GIB = "2"
 
 
 class VllmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,6 +105,8 @@ def environment_of(
         "PYTHONUNBUFFERED": "1",
     }
     inner.setdefault("VLLM_CPU_OMP_THREADS_BIND", ",".join(map(str, cores)))
+    # On a CPU it would claim nearly all memory, and refuse to start where somebody has some of it.
+    inner.setdefault("VLLM_CPU_KVCACHE_SPACE", CPU_KV_GIB)
     if model.startswith(("/", "./", "../", "~")):
         inner.setdefault("HF_HUB_OFFLINE", "1")
     if settings.gpus:
@@ -123,7 +126,9 @@ _FAULT = re.compile(
     r"^(?:[\w.]*(?:Error|Exception|Fault)\b(?:: |$)|.*\berror: |cannot be started: |.*\b(?:out of memory|Killed)\b)"
 )
 _COUNTED = re.compile(r"\bValidationError: \d+ validation errors? for ")
-_WRAPPERS = re.compile(r"Engine core initialization failed|See root cause above|Failed core proc|SystemExit")
+_WRAPPERS = re.compile(
+    r"(?:Engine core|WorkerProc) initialization failed|See root cause above|Failed core proc|SystemExit"
+)
 _WORTH = re.compile(
     r"load(?:ing)? (?:model|weight|safetensors)|shards|compil|captur|warm|kv cache|profiling|download", re.IGNORECASE
 )

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -46,6 +47,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     if said := os.environ.get("FAIL_WITH"):
+        time.sleep(float(os.environ.get("FAIL_AFTER_S", "0")))
         print(said, file=sys.stderr)
         sys.exit(3)
     hears = "" if os.environ.get("DEAF") else "signal.signal(15, signal.SIG_DFL); "

@@ -145,6 +145,26 @@ def test_a_model_starts_its_server_and_starts_it_again_when_it_died(tmp_path: Pa
     asyncio.run(run())
 
 
+def test_a_start_that_fails_is_told_once_and_not_tried_again_behind_ones_back(tmp_path: Path, llm: LlmSettings) -> None:
+    async def run() -> list[str]:
+        told: list[ServerState] = []
+        failing = settings(tmp_path, FAIL_WITH="ValueError: no memory", FAIL_AFTER_S="2.5")
+        model = VllmModel(VllmServer(failing, llm, tmp_path / "vllm.log", told.append))
+        try:
+            with pytest.raises(ServerFailed, match="no memory"):
+                async with asyncio.timeout(30.0):
+                    while True:
+                        with suppress(ModelUnavailable):
+                            await model.prepare()
+                        # It ends while nobody waits for it.
+                        await asyncio.sleep(0.7)
+        finally:
+            await model.aclose()
+        return [s.state for s in told if s.state != "ended"]
+
+    assert asyncio.run(run()) == ["starting", "failed"]
+
+
 def test_attaching_starts_nothing_and_checks_the_model(tmp_path: Path, llm: LlmSettings) -> None:
     async def run() -> None:
         async with serving(settings(tmp_path), llm, tmp_path / "vllm.log") as server:
@@ -204,6 +224,8 @@ def test_the_root_cause_is_found_in_a_log() -> None:
     assert telling_line("") == "" and telling_line("only this\n") == "only this"
     assert telling_line("torch.OutOfMemoryError: CUDA out of memory. Tried\nbye").startswith("torch.OutOfMemoryError")
     refused = "pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, no such model: x.\nFix"
+    worker = "ValueError: no memory\nException: WorkerProc initialization failed due to an exception. See stack trace."
+    assert telling_line(worker) == "ValueError: no memory"
     assert telling_line(refused) == "Value error, no such model: x."
     assert plain_line("(EngineCore pid=7) INFO 12-01 05:00:01 [loader.py:5] Loading weights") == "Loading weights"
     assert progress_line("Loading weights: 10%\rLoading weights: 60%\nRoute: x\n\n") == "Loading weights: 60%"
