@@ -259,4 +259,6 @@ class CandidateTable(LineView, can_focus=True):
     def _empty(self) -> Line:
         if self.desk.query.terms:
             return [(f" nothing matches {self.desk.query.text}; esc shows all again", "muted")]
-        return [(" no candidates yet: the engine measures its noise floor first", "muted")]
+        header = self.desk.projection.header
+        waits = header.phase_reason if header.phase in ("starting", "paused") else ""
+        return [(f" no candidates yet{f': {waits}' if waits else ''}", "muted")]
