@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,12 +19,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.vllm.adapters import random_adapter
 from tests.vllm.conftest import MODEL, Served, model_settings, settings
 
+from workbench_engine.exits import ExitCode
 from workbench_engine.llm import keeper
 from workbench_engine.llm.client import OpenAIModel
 from workbench_engine.llm.contract import Completion, Message, Request, Structured
 from workbench_engine.llm.vllm_server import ServerFailed, VllmServer
 from workbench_engine.policies.llm_points import point_of, schema_of
 from workbench_engine.tasks.catalogue import bundled_space
+from workbench_sessions.events import ResponseReceived, VerdictReached
+from workbench_sessions.reader import SessionReader
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 CHOOSE = (Message("user", "Choose how a fast row softmax is compiled, as JSON."),)
@@ -103,6 +108,27 @@ def test_a_model_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     text = str(caught.value)
     assert "\n" not in text and "empty" in text and str(tmp_path) not in text and len(text) < 700
     print(f"\n{text}")
+
+
+def test_a_run_is_proposed_by_it_and_refereed(served: Served, tmp_path: Path) -> None:
+    """The whole way: `workbench run --policy vllm`, points of the task's space, judged by the real referee."""
+    assert served.server.endpoint is not None
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(
+        f'[vllm]\nattach = "{served.server.endpoint.base_url}"\n[llm]\nn = 2\nmax_tokens = 400\n'
+    )
+    line = [sys.executable, "-m", "workbench", "run", "softmax_rows", "--policy", "vllm", "--answers", "points"]
+    line += ["--model", MODEL, "--evaluations", "4", "--name", "small", "--no-tui", "--json"]
+    environment = {**os.environ, **served.server.environment, "WORKBENCH_HOME": str(tmp_path)}
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, env=environment)
+    # Whether a model of this size finds anything faster is luck.
+    assert done.returncode in (ExitCode.OK, ExitCode.BUDGET), done.stderr[-3000:]
+    session = SessionReader(tmp_path / "sessions" / "small.wb")
+    verdicts = [one.event for one in session.of_kind("VerdictReached") if isinstance(one.event, VerdictReached)]
+    answers = [one.event for one in session.of_kind("ResponseReceived") if isinstance(one.event, ResponseReceived)]
+    assert len(verdicts) >= 4 and answers and sum(e.tokens_out or 0 for e in answers) > 0
+    assert all(e.verdict != "FAILED" or e.reason for e in verdicts)
+    print(f"\n{len(verdicts)} points of the model judged: {', '.join(sorted(e.verdict for e in verdicts))}")
 
 
 def test_no_process_is_left(served: Served) -> None:
