@@ -30,12 +30,14 @@ def referee(
         Path | None, typer.Option("--output", "-o", help="Raw results; what it holds is not run again.")
     ] = None,
     profile: Annotated[str, typer.Option(help="How carefully each is timed: final, or search (quicker).")] = "final",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes side by side, one a core; wants -o.")] = 1,
     naive: Annotated[bool, typer.Option(help="Also say whether a naive check is fooled.")] = True,
     trust: Trust = None,
     json: Json = False,
     markdown: Markdown = False,
 ) -> None:
     """Judge every exploit and its honest twin. Exit status 1 when one cheat slipped or one control was flagged."""
+    from workbench.benching import side_by_side
     from workbench.benching.others import Checkers
     from workbench.benching.refereed import CONTROL_COLUMNS, EXPLOIT_COLUMNS, cells, fold, sentence, summary
     from workbench.benching.refereeing import Other, Setting, drive, load, save
@@ -52,7 +54,14 @@ def referee(
     results = load(output, profile)
     folders = [exploits, controls]
     trusted, cache = resolved.config.run.trust, builds(where)
-    results = drive(trials, repeat, results, Setting(folders, cache, trusted, profile), output, _say)
+    if jobs > 1 and output is None:
+        raise UsageProblem("--jobs gathers results in a file; name it with -o")
+    if output is not None and jobs > 1:
+        options = ["--exploits", str(exploits), "--controls", str(controls), *(["--trust"] if trusted else [])]
+        cores = side_by_side.usable_cores(jobs)
+        results = side_by_side.drive(trials, repeat, results, options, output, cores, _say)
+    else:
+        results = drive(trials, repeat, results, Setting(folders, cache, trusted, profile), output, _say)
     checkers = Checkers(cache, trusted, kernelbench) if naive or kernelbench is not None else None
     asked: list[tuple[str, Callable[..., Other]]] = []
     if checkers is not None:
